@@ -1,0 +1,279 @@
+package protocol
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Request is what a stage is asked with. Values stand as they stood on the
+// wire and must not be changed in place.
+type Request struct {
+	Stage *StageInfo
+	// CallID joins the stages of one tool or model call; may be empty.
+	CallID string
+	Meta   Object
+	// Context is a free object of the agent's; hooks can't change it.
+	Context jsontext.Value
+	// State holds what earlier hooks of the call have left.
+	State Object
+	// Subject holds the params that hooks judge and may change; Fixed those
+	// that they only see.
+	Subject Object
+	Fixed   Object
+	// Extra holds params that hookd does not know, kept and passed on.
+	Extra Object
+	// DryRun asks to judge without side effects.
+	DryRun bool
+	// DeadlineMS is how long the asker waits, in milliseconds; 0 = not said.
+	DeadlineMS int64
+
+	// Approve asks hookd to run the approvers too (before_tool).
+	Approve bool
+	// Asked says whether an interceptor asked for approval (approve_tool); nil
+	// when the agent does not say.
+	Asked *bool
+	// Trail asks for the trail in the answer.
+	Trail bool
+}
+
+// DecodeRequest reads the params of a stage. Types are checked, unknown params
+// kept. The error names the field in its data.path.
+func DecodeRequest(stage *StageInfo, params Object) (*Request, *Error) {
+	r := &Request{Stage: stage, Subject: make(Object, 0, len(stage.Subject))}
+	for _, m := range params {
+		if err := r.setParam(m); err != nil {
+			// The error may name a deeper path, such as meta.iteration.
+			path, text, ok := strings.Cut(err.Error(), ": ")
+			if !ok || !strings.HasPrefix(path, m.Name) {
+				path, text = m.Name, err.Error()
+			}
+			return nil, InvalidParams(path, "%s", text)
+		}
+	}
+	for _, name := range stage.Required {
+		if r.Subject.Get(name) == nil {
+			return nil, InvalidParams(name, "is missing")
+		}
+	}
+	return r, nil
+}
+
+func (r *Request) setParam(m Member) (err error) {
+	switch {
+	case slices.Contains(r.Stage.Subject, m.Name):
+		if m.Value.Kind() == 'n' && !slices.Contains(r.Stage.Required, m.Name) {
+			return nil // null: as if it were not there
+		}
+		r.Subject = append(r.Subject, m)
+		return checkParam(r.Stage, "", m)
+	case slices.Contains(r.Stage.Fixed, m.Name):
+		r.Fixed = append(r.Fixed, m)
+		if m.Value.Kind() == 'n' {
+			return nil
+		}
+		return checkParam(&StageInfo{}, "", m) // by the type that it has elsewhere
+	}
+	if m.Value.Kind() == 'n' {
+		return nil
+	}
+	switch m.Name {
+	case "meta":
+		r.Meta, err = decodeMeta(m.Value)
+	case "context":
+		r.Context, err = m.Value, wantKind(m.Name, m.Value, '{')
+	case "state":
+		r.State, err = objectValue(m.Name, m.Value)
+	case "call_id":
+		r.CallID, err = stringValue(m.Name, m.Value)
+	case "dry_run":
+		r.DryRun, err = boolValue(m.Name, m.Value)
+	case "deadline_ms":
+		r.DeadlineMS, err = intValue(m.Name, m.Value)
+		if err == nil && r.DeadlineMS <= 0 {
+			err = errors.New("deadline_ms: must be positive")
+		}
+	case "approve":
+		r.Approve, err = boolValue(m.Name, m.Value)
+	case "asked":
+		var asked bool
+		asked, err = boolValue(m.Name, m.Value)
+		r.Asked = &asked
+	case "trail":
+		r.Trail, err = boolValue(m.Name, m.Value)
+	default:
+		r.Extra = append(r.Extra, m)
+	}
+	return err
+}
+
+func decodeMeta(v jsontext.Value) (Object, error) {
+	meta, err := objectValue("meta", v)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range meta {
+		if m.Value.Kind() == 'n' {
+			continue
+		}
+		switch m.Name {
+		case "iteration":
+			if _, err := intValue("meta.iteration", m.Value); err != nil {
+				return nil, err
+			}
+		case "agent_id", "session_id", "turn_id", "parent_turn_id", "task_id", "user_id", "node_id", "agent", "model", "cwd", "trace_id":
+			if err := wantKind("meta."+m.Name, m.Value, '"'); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return meta, nil
+}
+
+// MetaString returns a text member of meta, or "".
+func (r *Request) MetaString(name string) string { return MetaString(r.Meta, name) }
+
+// MetaString returns a text member of meta, or "".
+func MetaString(meta Object, name string) string {
+	if v := meta.Get(name); v != nil && v.Kind() == '"' {
+		return Unquote(v)
+	}
+	return ""
+}
+
+// Tool returns the tool's name at the tool stages, else "".
+func (r *Request) Tool() string {
+	v := r.Subject.Get("tool")
+	if v == nil {
+		v = r.Fixed.Get("tool")
+	}
+	if v == nil || v.Kind() != '"' {
+		return ""
+	}
+	return Unquote(v)
+}
+
+// Digest identifies a tool call: SHA-256, in hex, over the tool's name, a zero
+// byte and the arguments without insignificant white space. An approval holds
+// for one digest only. It is "" where the subject is not a tool call.
+func (r *Request) Digest() string {
+	args := r.Subject.Get("arguments")
+	if args == nil {
+		args = r.Fixed.Get("arguments")
+	}
+	if args == nil {
+		return ""
+	}
+	h := sha256.New()
+	h.Write([]byte(r.Tool()))
+	h.Write([]byte{0})
+	h.Write(Compact(args))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// AppendParams appends the params with which a hook is asked. deadlineMS is
+// the time that is left for its answer.
+func (r *Request) AppendParams(b []byte, deadlineMS int64) []byte {
+	b = append(b, '{')
+	start := len(b)
+	sep := func() {
+		if len(b) > start {
+			b = append(b, ',')
+		}
+	}
+	members := func(o Object) {
+		for _, m := range o {
+			sep()
+			b = AppendString(b, m.Name)
+			b = append(b, ':')
+			b = append(b, m.Value...)
+		}
+	}
+	if r.Meta != nil {
+		sep()
+		b = append(b, `"meta":`...)
+		b = r.Meta.AppendJSON(b)
+	}
+	if r.Context != nil {
+		sep()
+		b = append(b, `"context":`...)
+		b = append(b, r.Context...)
+	}
+	if r.CallID != "" {
+		sep()
+		b = append(b, `"call_id":`...)
+		b = AppendString(b, r.CallID)
+	}
+	if r.State != nil {
+		sep()
+		b = append(b, `"state":`...)
+		b = r.State.AppendJSON(b)
+	}
+	members(r.Subject)
+	members(r.Fixed)
+	members(r.Extra)
+	if deadlineMS > 0 {
+		sep()
+		b = append(b, `"deadline_ms":`...)
+		b = strconv.AppendInt(b, deadlineMS, 10)
+	}
+	if r.DryRun {
+		sep()
+		b = append(b, `"dry_run":true`...)
+	}
+	return append(b, '}')
+}
+
+// Apply merges a decision's change into the subject and returns the new one
+// with the names of the members whose meaning changed. The receiver's subject
+// is left as it is.
+func (s *StageInfo) Apply(subject Object, change jsontext.Value) (Object, []string, error) {
+	members, err := ParseObject(change)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !s.Wrapped() {
+		merged, changed := merge(subject, members)
+		return merged, changed, nil
+	}
+	inner, err := ParseObject(subject.Get(s.Result))
+	if err != nil {
+		return nil, nil, err
+	}
+	merged, changed := merge(inner, members)
+	if len(changed) == 0 {
+		return subject, nil, nil
+	}
+	return subject.With(s.Result, merged.AppendJSON(nil)), changed, nil
+}
+
+// merge lays the members of change over base. Members whose meaning does not
+// change keep their bytes.
+func merge(base, change Object) (Object, []string) {
+	var changed []string
+	out := base
+	for _, m := range change {
+		if SameValue(out.Get(m.Name), m.Value) {
+			continue
+		}
+		out = out.With(m.Name, m.Value)
+		changed = append(changed, m.Name)
+	}
+	return out, changed
+}
+
+// SubjectValue returns the subject as the value of the stage's result member:
+// the wrapped object itself, or an object of the params.
+func (s *StageInfo) SubjectValue(subject Object) jsontext.Value {
+	if s.Wrapped() {
+		return subject.Get(s.Result)
+	}
+	return subject.AppendJSON(nil)
+}
+
+func appendUint(b []byte, n uint64) []byte { return strconv.AppendUint(b, n, 10) }

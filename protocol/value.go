@@ -1,0 +1,247 @@
+package protocol
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The readers below take values that a strict decoder has already checked, so
+// only their type is left to be judged. Errors name the path.
+
+func wantKind(path string, v jsontext.Value, want jsontext.Kind) error {
+	if k := v.Kind(); k != want {
+		return fmt.Errorf("%s: expected %s, got %s", path, kindName(want), kindName(k))
+	}
+	return nil
+}
+
+func stringValue(path string, v jsontext.Value) (string, error) {
+	if err := wantKind(path, v, '"'); err != nil {
+		return "", err
+	}
+	return Unquote(v), nil
+}
+
+// Unquote returns the text of a JSON string that has been checked already.
+func Unquote(v jsontext.Value) string {
+	if raw := v[1 : len(v)-1]; bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw)
+	}
+	b, _ := jsontext.AppendUnquote(nil, []byte(v)) // checked: can't fail
+	return string(b)
+}
+
+// stringsValue reads an array of strings, and a single string when one is
+// allowed.
+func stringsValue(path string, v jsontext.Value, orOne bool) ([]string, error) {
+	if orOne && v.Kind() == '"' {
+		return []string{Unquote(v)}, nil
+	}
+	if err := wantKind(path, v, '['); err != nil {
+		return nil, err
+	}
+	items, err := Items(v)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]string, len(items))
+	for i, it := range items {
+		if list[i], err = stringValue(path+"."+strconv.Itoa(i), it); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func objectValue(path string, v jsontext.Value) (Object, error) {
+	if err := wantKind(path, v, '{'); err != nil {
+		return nil, err
+	}
+	return ParseObject(v)
+}
+
+// ParseObject splits an object that has been checked already into its members.
+func ParseObject(v jsontext.Value) (Object, error) {
+	return ReadMembers(jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)))
+}
+
+// Items splits an array that has been checked already into its items.
+func Items(v jsontext.Value) ([]jsontext.Value, error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true))
+	if _, err := dec.ReadToken(); err != nil {
+		return nil, jsonError(err)
+	}
+	var items []jsontext.Value
+	for dec.PeekKind() != ']' {
+		it, err := dec.ReadValue()
+		if err != nil {
+			return nil, jsonError(err)
+		}
+		items = append(items, it)
+	}
+	return items, nil
+}
+
+// Messages splits an inject value: one message, or an array of several. Each
+// is {role, content} with content a string or an array of blocks.
+func Messages(path string, v jsontext.Value) ([]jsontext.Value, error) {
+	if v.Kind() != '[' {
+		return []jsontext.Value{v}, checkMessage(path, v)
+	}
+	list, err := Items(v)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range list {
+		if err := checkMessage(path+"."+strconv.Itoa(i), m); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func checkMessage(path string, v jsontext.Value) error {
+	obj, err := objectValue(path, v)
+	if err != nil {
+		return err
+	}
+	if err := wantMember(path, obj, "role", '"'); err != nil {
+		return err
+	}
+	content := obj.Get("content")
+	if k := content.Kind(); content == nil || (k != '"' && k != '[') {
+		return fmt.Errorf("%s.content: expected a string or an array of blocks", path)
+	}
+	return nil
+}
+
+func wantMember(path string, obj Object, name string, kind jsontext.Kind) error {
+	v := obj.Get(name)
+	if v == nil {
+		return fmt.Errorf("%s.%s is missing", path, name)
+	}
+	return wantKind(path+"."+name, v, kind)
+}
+
+// checkParam judges the type of one subject or fixed param.
+func checkParam(s *StageInfo, prefix string, m Member) error {
+	if prefix != "" && s.Wrapped() {
+		// A member of the wrapped object: only content has a fixed shape.
+		if m.Name == "content" && s.Name != StageAfterLLM {
+			if k := m.Value.Kind(); k != '"' && k != '[' && k != 'n' {
+				return fmt.Errorf("%scontent: expected a string or an array of blocks, got %s", prefix, kindName(k))
+			}
+		}
+		return nil
+	}
+	var want jsontext.Kind
+	switch m.Name {
+	case "message", "prompt", "output", "request", "response", "result", "arguments", "options":
+		want = '{'
+	case "messages", "tools":
+		want = '['
+	case "tool":
+		if err := wantKind(prefix+m.Name, m.Value, '"'); err != nil {
+			return err
+		}
+		if len(m.Value) == 2 {
+			return fmt.Errorf("%stool: is empty", prefix)
+		}
+		return nil
+	case "model":
+		want = '"'
+	case "read_only":
+		if k := m.Value.Kind(); k != 't' && k != 'f' {
+			return fmt.Errorf("%sread_only: expected a boolean, got %s", prefix, kindName(k))
+		}
+		return nil
+	case "duration_ms":
+		want = '0'
+	default:
+		return nil
+	}
+	return wantKind(prefix+m.Name, m.Value, want)
+}
+
+// intValue reads an integer without going through floating point.
+func intValue(path string, v jsontext.Value) (int64, error) {
+	if err := wantKind(path, v, '0'); err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: expected an integer, got %s", path, clip(string(v)))
+	}
+	return n, nil
+}
+
+func boolValue(path string, v jsontext.Value) (bool, error) {
+	switch v.Kind() {
+	case 't':
+		return true, nil
+	case 'f':
+		return false, nil
+	}
+	return false, fmt.Errorf("%s: expected a boolean, got %s", path, kindName(v.Kind()))
+}
+
+// trimPath returns the text of an error without the path that it starts with.
+func trimPath(err error, path string) string { return strings.TrimPrefix(err.Error(), path+": ") }
+
+// clip shortens what a peer wrote before it goes into a message.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "…"
+	}
+	return s
+}
+
+// SameValue reports whether two checked values mean the same: the order of
+// members and white space do not matter, numbers are compared as text.
+func SameValue(a, b jsontext.Value) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	if a == nil || b == nil || a.Kind() != b.Kind() {
+		return false
+	}
+	switch a.Kind() {
+	case '"':
+		return Unquote(a) == Unquote(b)
+	case '[':
+		x, errX := Items(a)
+		y, errY := Items(b)
+		return errX == nil && errY == nil && slices.EqualFunc(x, y, SameValue)
+	case '{':
+		x, errX := ParseObject(a)
+		y, errY := ParseObject(b)
+		if errX != nil || errY != nil || len(x) != len(y) {
+			return false
+		}
+		for _, m := range x {
+			if !SameValue(m.Value, y.Get(m.Name)) {
+				return false
+			}
+		}
+		return true
+	}
+	return string(a) == string(b)
+}
+
+// Quote returns s as a JSON string.
+func Quote[S ~string](s S) jsontext.Value { return AppendString(nil, s) }
+
+// Marshal returns v as JSON with members in a fixed order.
+func Marshal(v any) (jsontext.Value, error) {
+	return json.Marshal(v, json.Deterministic(true))
+}
+
+// Unmarshal reads JSON into v strictly: names are matched exactly, a name may
+// stand once only, and members that v does not have are kept out silently.
+func Unmarshal(b []byte, v any) error { return json.Unmarshal(b, v) }
