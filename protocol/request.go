@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -30,6 +31,9 @@ type Request struct {
 	Extra Object
 	// DryRun asks to judge without side effects.
 	DryRun bool
+	// Timeout is how long one hook may take for its answer. hookd sets it per
+	// hook; it is not on the wire.
+	Timeout time.Duration
 	// DeadlineMS is how long the asker waits, in milliseconds; 0 = not said.
 	DeadlineMS int64
 

@@ -1,0 +1,140 @@
+package hook
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Match narrows which calls and events a hook is asked about. The zero value
+// matches everything.
+type Match struct {
+	tools, agents []pattern
+}
+
+// NewMatch compiles patterns. A plain word is an exact name, "|" separates
+// alternatives, "*" and "?" are globs, and "/…/" is an unanchored RE2 pattern.
+// An empty list matches everything. The error names the list and the place in
+// it as a path, such as "tools/1".
+func NewMatch(tools, agents []string) (Match, error) {
+	var m Match
+	var err error
+	if m.tools, err = compile("tools", tools); err != nil {
+		return Match{}, err
+	}
+	m.agents, err = compile("agents", agents)
+	return m, err
+}
+
+// MatchError says which pattern can't be read.
+type MatchError struct {
+	// Path is the list and the index in it, such as "tools/1".
+	Path string
+	Err  error
+}
+
+// Error returns the path and the reason.
+func (e *MatchError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *MatchError) Unwrap() error { return e.Err }
+
+// Matches reports whether a call is meant. The tool is ignored where there is
+// none (isTool false).
+func (m Match) Matches(tool string, isTool bool, agent string) bool {
+	if isTool && len(m.tools) > 0 && !anyMatches(m.tools, tool) {
+		return false
+	}
+	return len(m.agents) == 0 || anyMatches(m.agents, agent)
+}
+
+// pattern is one entry of a list: alternatives of words and globs, or a
+// regular expression.
+type pattern struct {
+	words []string
+	globs []string
+	re    *regexp.Regexp
+}
+
+func compile(list string, texts []string) ([]pattern, error) {
+	var out []pattern
+	for i, text := range texts {
+		p, err := parsePattern(text)
+		if err != nil {
+			return nil, &MatchError{Path: fmt.Sprintf("%s/%d", list, i), Err: err}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func parsePattern(text string) (pattern, error) {
+	var p pattern
+	if len(text) >= 2 && text[0] == '/' && text[len(text)-1] == '/' {
+		re, err := regexp.Compile(text[1 : len(text)-1])
+		if err != nil {
+			return p, fmt.Errorf("bad regular expression %s: %w", text, err)
+		}
+		p.re = re
+		return p, nil
+	}
+	for alt := range strings.SplitSeq(text, "|") {
+		alt = strings.TrimSpace(alt)
+		switch {
+		case alt == "":
+			return p, fmt.Errorf("pattern %q has an empty alternative", text)
+		case strings.ContainsAny(alt, "*?"):
+			p.globs = append(p.globs, alt)
+		default:
+			p.words = append(p.words, alt)
+		}
+	}
+	return p, nil
+}
+
+func anyMatches(list []pattern, s string) bool {
+	for _, p := range list {
+		if p.re != nil && p.re.MatchString(s) {
+			return true
+		}
+		for _, w := range p.words {
+			if w == s {
+				return true
+			}
+		}
+		for _, g := range p.globs {
+			if glob(g, s) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// glob matches * (any run, also empty, of any characters) and ? (one
+// character). path.Match is not used: there * stops at a slash, and tool names
+// may hold one.
+func glob(pattern, s string) bool {
+	p, t := []rune(pattern), []rune(s)
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(t) {
+		switch {
+		case i < len(p) && p[i] == '*':
+			star, mark = i, j
+			i++
+		case i < len(p) && (p[i] == '?' || p[i] == t[j]):
+			i++
+			j++
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}
