@@ -89,6 +89,9 @@ func (f *Failure) Unwrap() error { return f.Err }
 
 // Roles are what a value can do.
 type Roles struct {
+	// Value is what the roles were found on. Two registrations with the same
+	// value are the same running hook under different rules.
+	Value       any
 	Observer    Observer
 	Interceptor Interceptor
 	Approver    Approver
@@ -103,7 +106,7 @@ type Roles struct {
 // none is an error, which says when v is nearly one: a method is missing or
 // has another signature.
 func RolesOf(v any) (Roles, error) {
-	var r Roles
+	r := Roles{Value: v}
 	if v == nil {
 		return r, fmt.Errorf("hook is nil")
 	}

@@ -26,6 +26,9 @@ func NewMatch(tools, agents []string) (Match, error) {
 	return m, err
 }
 
+// HasTools reports whether tool names matter to the match.
+func (m Match) HasTools() bool { return len(m.tools) > 0 }
+
 // MatchError says which pattern can't be read.
 type MatchError struct {
 	// Path is the list and the index in it, such as "tools/1".

@@ -1,0 +1,187 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookd/hookd/hook"
+	"github.com/hookd/hookd/protocol"
+)
+
+const reasonNobody = "nobody can be asked"
+
+// approveStage answers a separate approve_tool call.
+func (r *run) approveStage(ctx context.Context, limit clock) {
+	digest := r.base.Digest()
+	asked, known := r.caller.asked.lookup(digest, r.m.now())
+	if !known {
+		// Not seen, or forgotten: it counts as asked, unless the agent says no.
+		asked = r.base.Asked == nil || *r.base.Asked
+	} else if r.base.Asked != nil {
+		asked = asked || *r.base.Asked
+	}
+	r.asked = asked
+	r.result.Approval = r.approve(ctx, limit, digest)
+	if !r.result.Approval.Approved {
+		r.result.Reason = r.result.Approval.Reason
+	}
+}
+
+// approveCall asks the approvers within a before_tool call, on the final call,
+// and turns the answer into the call's verdict.
+func (r *run) approveCall(ctx context.Context, limit clock, digest string) {
+	res := &r.result
+	res.Approval = r.approve(ctx, limit, digest)
+	if r.cancelled != nil {
+		return
+	}
+	if !res.Approval.Approved {
+		res.Action, res.Reason = protocol.ActionDeny, res.Approval.Reason
+		res.Subject, res.Respond = nil, nil
+		return
+	}
+	if res.Action != protocol.ActionAsk {
+		return
+	}
+	// The question has been answered: what is left is the call itself.
+	switch {
+	case res.Respond != nil:
+		res.Action = protocol.ActionRespond
+	case res.Subject != nil:
+		res.Action = protocol.ActionModify
+	default:
+		res.Action, res.DecidedBy = protocol.ActionContinue, ""
+	}
+	res.Reason, res.Permission = res.Approval.Reason, ""
+}
+
+// approve asks the approvers that are due, one after another; the first no
+// ends it. No readable yes is a no.
+func (r *run) approve(ctx context.Context, limit clock, digest string) *protocol.ApprovalResult {
+	stage := r.m.stages.Stage(protocol.StageApproveTool)
+	var due []*member
+	there := false // an approver whose word counts
+	for _, mb := range r.gen.byStage[protocol.StageApproveTool] {
+		if r.matches(mb) && (mb.When != hook.IfAsked || r.asked) {
+			due = append(due, mb)
+			there = there || mb.Mode == hook.Enforce || mb.Mode == hook.Warn
+			if longest := mb.ApprovalTimeout; limit.cause == nil || (limit.cause == errHookTimeout && longest > limit.limit) {
+				limit = clock{longest, errHookTimeout}
+			}
+		}
+	}
+	res := &protocol.ApprovalResult{Digest: digest}
+	if !there {
+		res.Approved = !r.asked && r.gen.rules.ApproveUnasked
+		if !res.Approved {
+			res.Reason = reasonNobody
+		}
+	}
+	ctx, stop := r.untilShutdown(ctx)
+	defer stop()
+	ctx, cancel := limit.start(ctx)
+	defer cancel()
+	for i, mb := range due {
+		if mb.Mode == hook.Async {
+			r.askLater(mb, stage)
+			continue
+		}
+		a, step := r.askApprover(ctx, mb, stage)
+		no := !a.Approved
+		reason := r.refusal(ctx, mb, &step, a, limit)
+		switch {
+		case mb.Mode == hook.Shadow:
+			step.Outcome = protocol.OutcomeShadow
+			no = false
+		case mb.Mode == hook.Warn && no && step.Outcome != protocol.OutcomeCancelled:
+			r.warn(mb, "would have refused (mode warn): %s", reason)
+			no = false
+		}
+		r.result.Trail = append(r.result.Trail, step)
+		mb.unit.stats.turn(&step)
+		if no {
+			res.Approved, res.Reason, res.By = false, reason, a.By
+			r.result.DecidedBy = mb.Name
+			r.skipRestOf(due[i+1:])
+			return res
+		}
+		if mb.Mode == hook.Enforce || mb.Mode == hook.Warn {
+			res.Approved, res.Reason, res.By = true, a.Reason, a.By
+			if res.By == "" {
+				res.By = mb.Name
+			}
+		}
+	}
+	return res
+}
+
+// untilShutdown ends ctx also when all approvals must become a no.
+func (r *run) untilShutdown(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(r.m.approvals, func() { cancel(context.Cause(r.m.approvals)) })
+	return ctx, func() { unhook(); cancel(nil) }
+}
+
+func (r *run) askApprover(ctx context.Context, mb *member, stage *protocol.StageInfo) (protocol.Approval, protocol.Step) {
+	req := r.requestFor(mb, stage)
+	if r.stage.Name != stage.Name {
+		req.Subject = approvalSubject(req.Subject, stage)
+	}
+	a, step := r.turn(ctx, mb, req)
+	switch {
+	case step.Outcome != "":
+		if r.m.approvals.Err() != nil && errors.Is(context.Cause(ctx), context.Cause(r.m.approvals)) {
+			r.cancelled = nil // the agent is still there and waits for its no
+		}
+		return protocol.Approval{}, step
+	case a.approval.Approved:
+		step.Outcome, step.Action = protocol.OutcomeAllow, protocol.ActionAllow
+	default:
+		step.Outcome, step.Action = protocol.OutcomeDeny, protocol.ActionDeny
+	}
+	return a.approval, step
+}
+
+// approvalSubject leaves of a before_tool call what an approver judges.
+func approvalSubject(subject protocol.Object, stage *protocol.StageInfo) protocol.Object {
+	out := make(protocol.Object, 0, len(stage.Subject))
+	for _, name := range stage.Subject {
+		if v := subject.Get(name); v != nil {
+			out = append(out, protocol.Member{Name: name, Value: v})
+		}
+	}
+	return out
+}
+
+// refusal is the reason of a no, for the model and the user.
+func (r *run) refusal(ctx context.Context, mb *member, step *protocol.Step, a protocol.Approval, limit clock) string {
+	switch step.Outcome {
+	case protocol.OutcomeAllow:
+		return ""
+	case protocol.OutcomeDeny:
+		return fmt.Sprintf("denied by %s%s", mb.Name, colon(a.Reason))
+	case protocol.OutcomeCancelled:
+		return context.Cause(ctx).Error()
+	case protocol.OutcomeTimeout:
+		return fmt.Sprintf("approval timed out (%s)", seconds(min(mb.ApprovalTimeout, max(limit.limit, 0))))
+	case protocol.OutcomeChainDeadline:
+		return fmt.Sprintf("approval timed out (%s)", seconds(limit.limit))
+	}
+	return fmt.Sprintf("denied by %s: %s%s", mb.Name, step.Outcome, colon(step.Detail))
+}
+
+// seconds writes a duration as people say it: "60 s", "0.5 s".
+func seconds(d time.Duration) string {
+	return fmt.Sprintf("%g s", d.Round(10*time.Millisecond).Seconds())
+}
+
+// skipRestOf notes approvers that a no leaves unasked.
+func (r *run) skipRestOf(rest []*member) {
+	for _, mb := range rest {
+		step := protocol.Step{Hook: mb.Name, Outcome: protocol.OutcomeNotRun}
+		r.result.Trail = append(r.result.Trail, step)
+		mb.unit.stats.turn(&step)
+	}
+}

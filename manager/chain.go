@@ -1,0 +1,578 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hookd/hookd/hook"
+	"github.com/hookd/hookd/protocol"
+)
+
+// Plan is a call that is about to run. It is used once.
+type Plan struct {
+	m      *HookManager
+	gen    *Generation
+	caller *Caller
+	req    *protocol.Request
+	// Inline: Run will not wait for anything, so that it may run on the
+	// goroutine that reads from the agent.
+	Inline bool
+}
+
+// Plan looks at what a call will need.
+func (m *HookManager) Plan(caller *Caller, req *protocol.Request) Plan {
+	p := Plan{m: m, gen: m.current.Load(), caller: caller, req: req, Inline: true}
+	if p.gen.rules.Disabled {
+		return p
+	}
+	agent := caller.agentName(req.Meta)
+	asked := false
+	for _, mb := range p.gen.byStage[req.Stage.Name] {
+		if mb.Match.Matches(req.Tool(), req.Stage.Tool(), agent) {
+			asked = true
+			p.Inline = p.Inline && !mb.slow()
+		}
+	}
+	// What a quick hook changes can bring in hooks that do not match yet, and
+	// approvers come on top.
+	if asked && anySlow(p.gen.byStage[req.Stage.Name]) ||
+		(asked || req.Approve) && req.Stage.Name == protocol.StageBeforeTool && anySlow(p.gen.byStage[protocol.StageApproveTool]) {
+		p.Inline = false
+	}
+	return p
+}
+
+// slow reports whether a call waits for the member.
+func (mb *member) slow() bool { return !mb.Roles.Quick && mb.Mode != hook.Async }
+
+func anySlow(list []*member) bool { return slices.ContainsFunc(list, (*member).slow) }
+
+// Call plans and runs a call.
+func (m *HookManager) Call(ctx context.Context, caller *Caller, req *protocol.Request) (*protocol.Result, error) {
+	p := m.Plan(caller, req)
+	return p.Run(ctx)
+}
+
+// Run takes the call through its hooks and returns the answer. The error is a
+// [protocol.Error] when the request can't be served as it is, and the cause of
+// ctx when the agent no longer wants it.
+func (p *Plan) Run(ctx context.Context) (*protocol.Result, error) {
+	m := p.m
+	for !p.gen.acquire() { // swapped out and drained between Plan and Run
+		p.gen = m.current.Load()
+	}
+	defer p.gen.release()
+	r := &run{
+		m: m, gen: p.gen, caller: p.caller, base: p.req, stage: p.req.Stage,
+		subject: p.req.Subject, agent: p.caller.agentName(p.req.Meta), started: m.now(),
+	}
+	r.result.Generation = p.gen.Number
+	chain, approval, err := r.deadlines()
+	if err != nil {
+		return nil, err
+	}
+	if p.gen.rules.Disabled {
+		r.passDisabled()
+	} else if r.stage.Name == protocol.StageApproveTool {
+		r.approveStage(ctx, approval)
+	} else {
+		r.intercept(ctx, chain, approval)
+	}
+	return r.finish(ctx)
+}
+
+// run is one call on its way. It belongs to one goroutine.
+type run struct {
+	m      *HookManager
+	gen    *Generation
+	caller *Caller
+	base   *protocol.Request // as the agent sent it
+	stage  *protocol.StageInfo
+	agent  string
+
+	meta    protocol.Object // filled at the first hook
+	subject protocol.Object // as the hooks made it
+	version int             // counts the changes of subject
+	state   protocol.Object
+	turns   []seen
+	started time.Time
+
+	asked       bool // an interceptor said ask
+	mustApprove bool // a respond that may not pass by the approvers
+	result      protocol.Result
+	cancelled   error // why the agent no longer waits
+	failures    []failure
+}
+
+// seen remembers what a member saw, for the recheck.
+type seen struct {
+	mb      *member
+	matched bool
+	version int // of the subject, after its turn
+}
+
+type failure struct {
+	mb   *member
+	step protocol.Step
+}
+
+// deadlines says how long the chain and the approvals may take. A deadline of
+// the agent's caps both, less what the way back needs.
+func (r *run) deadlines() (chain, approval clock, err *protocol.Error) {
+	chain = clock{r.gen.rules.ChainTimeout, errChainDeadline}
+	own := time.Duration(r.base.DeadlineMS) * time.Millisecond
+	if own != 0 && own < minDeadline {
+		return chain, approval, protocol.InvalidParams("deadline_ms", "must be at least %d", minDeadline.Milliseconds())
+	}
+	chain.cap(own)
+	approval.cap(own)
+	if own == 0 {
+		chain.cap(r.caller.Deadline)
+		approval.cap(r.caller.ApprovalDeadline)
+	}
+	return chain, approval, nil
+}
+
+// clock is a time limit with the reason that holds when it runs out; a zero
+// limit is none.
+type clock struct {
+	limit time.Duration
+	cause error
+}
+
+func (c *clock) cap(deadline time.Duration) {
+	if deadline == 0 {
+		return
+	}
+	if d := deadline - deadlineMargin; c.limit == 0 || d < c.limit {
+		c.limit, c.cause = d, errAgentDeadline
+	}
+}
+
+func (c clock) start(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, c.limit, c.cause)
+}
+
+func (r *run) passDisabled() {
+	r.result.Warnings = append(r.result.Warnings, "hooks are disabled in the config: nothing was checked")
+	if r.stage.Name == protocol.StageApproveTool || r.base.Approve {
+		r.result.Approval = &protocol.ApprovalResult{Approved: true, Reason: "hooks are disabled in the config", Digest: r.base.Digest()}
+	}
+}
+
+// intercept runs the interceptors, the guards' second look, and the approvers
+// when they are due in the same call.
+func (r *run) intercept(ctx context.Context, limit, approval clock) {
+	members := r.gen.byStage[r.stage.Name]
+	chain, cancel := limit.start(ctx)
+	defer cancel()
+	for i, mb := range members {
+		if r.takeTurn(chain, mb) {
+			r.skipRest(members[i+1:])
+			break
+		}
+	}
+	if !r.stopped() {
+		r.recheck(chain)
+	}
+	r.settleSubject()
+	if r.stage.Name != protocol.StageBeforeTool || r.stopped() {
+		return
+	}
+	digest := r.finalRequest().Digest()
+	r.caller.asked.remember(digest, r.asked, r.m.now())
+	if r.base.Approve || r.mustApprove || (r.asked && r.result.Respond != nil) {
+		r.approveCall(ctx, approval, digest)
+	}
+}
+
+// takeTurn asks one member if it is meant, and reports whether the chain ends.
+func (r *run) takeTurn(ctx context.Context, mb *member) (stop bool) {
+	t := seen{mb: mb, matched: r.matches(mb), version: r.version}
+	if !t.matched {
+		r.turns = append(r.turns, t)
+		return false
+	}
+	if mb.Mode == hook.Async {
+		r.askLater(mb, r.stage)
+		return false // no verdict, so no second look
+	}
+	d, step := r.ask(ctx, mb)
+	stop = r.apply(mb, &d, &step)
+	r.result.Trail = append(r.result.Trail, step)
+	mb.unit.stats.turn(&step)
+	t.version = r.version
+	r.turns = append(r.turns, t)
+	return stop || r.cancelled != nil
+}
+
+func (r *run) matches(mb *member) bool {
+	return mb.Match.Matches(r.tool(), r.stage.Tool(), r.agent)
+}
+
+func (r *run) tool() string {
+	if !r.stage.Tool() {
+		return ""
+	}
+	return r.finalRequest().Tool()
+}
+
+// finalRequest is the request with the subject as it is now.
+func (r *run) finalRequest() *protocol.Request {
+	if r.version == 0 {
+		return r.base
+	}
+	req := *r.base
+	req.Subject = r.subject
+	return &req
+}
+
+// requestFor is what a member is shown: the current subject and state, meta
+// with what hookd knows, and nothing that was for hookd alone.
+func (r *run) requestFor(mb *member, stage *protocol.StageInfo) *protocol.Request {
+	if r.meta == nil {
+		r.meta = r.caller.fillMeta(r.base.Meta, r.gen.Number)
+		r.state = r.base.State
+	}
+	req := *r.base
+	req.Stage = stage
+	req.Meta, req.Subject, req.State = r.meta, r.subject, r.state
+	req.Timeout = mb.StageTimeout(stage.Name)
+	req.Approve, req.Asked, req.Trail, req.DeadlineMS = false, nil, false, 0
+	return &req
+}
+
+// ask gets a member's decision. What went wrong stands in the step.
+func (r *run) ask(ctx context.Context, mb *member) (protocol.Decision, protocol.Step) {
+	req := r.requestFor(mb, r.stage)
+	a, step := r.turn(ctx, mb, req)
+	if step.Outcome != "" {
+		return protocol.Decision{}, step
+	}
+	step.Action = a.decision.Decided()
+	step.Outcome = protocol.Outcome(step.Action)
+	return a.decision, step
+}
+
+// turn calls a member once. The step has an outcome only when it failed.
+func (r *run) turn(ctx context.Context, mb *member, req *protocol.Request) (answer, protocol.Step) {
+	stats := mb.unit.stats
+	stats.inFlight.Add(1)
+	start := r.m.now()
+	a, err := answer{}, context.Cause(ctx) // a deadline that has passed asks nobody any more
+	if err == nil {
+		a, err = mb.invoke(ctx, req)
+	}
+	step := protocol.Step{Hook: mb.Name, Duration: r.m.now().Sub(start)}
+	stats.inFlight.Add(-1)
+	if err != nil {
+		r.fail(ctx, mb, &step, err, req.Timeout)
+	}
+	return a, step
+}
+
+// fail names what went wrong in a turn and tells the log, the counters and,
+// after the answer, the observers.
+func (r *run) fail(ctx context.Context, mb *member, step *protocol.Step, err error, timeout time.Duration) {
+	step.Outcome, step.Detail = outcomeOf(ctx, err, timeout)
+	if step.Outcome == protocol.OutcomeCancelled {
+		r.cancelled = context.Cause(ctx)
+		return
+	}
+	mb.unit.stats.failed(string(step.Outcome)+": "+step.Detail, r.m.now())
+	fields := []zap.Field{
+		zap.String("hook", mb.Name), zap.String("stage", string(r.stage.Name)),
+		zap.String("outcome", string(step.Outcome)), zap.String("detail", step.Detail),
+	}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		fields = append(fields, zap.ByteString("stack", p.stack))
+	}
+	r.m.log.Warn("hook failed", fields...)
+	r.failures = append(r.failures, failure{mb, *step})
+}
+
+// apply lets a decision act by the rules of the stage and of the member's mode,
+// and reports whether the chain ends.
+func (r *run) apply(mb *member, d *protocol.Decision, step *protocol.Step) (stop bool) {
+	switch {
+	case step.Outcome == protocol.OutcomeCancelled:
+		return true
+	case mb.Mode == hook.Shadow:
+		step.Outcome = protocol.OutcomeShadow
+		return false
+	case step.Outcome.Failed():
+		return r.applyFailure(mb, step)
+	}
+	verb := step.Action
+	if !r.stage.Allows(verb) {
+		r.warn(mb, "%s is not possible at %s and was ignored", verb, r.stage.Name)
+		step.Outcome, step.Detail = protocol.OutcomeContinue, "not possible at this stage, ignored"
+		verb = protocol.ActionContinue
+	}
+	if mb.Mode == hook.Warn && (verb.Stops() || verb == protocol.ActionAsk) {
+		r.warn(mb, "would have said %s%s (mode warn)", verb, colon(d.Reason))
+		verb = protocol.ActionContinue
+	}
+	for _, w := range d.Warnings {
+		r.warn(mb, "%s", w)
+	}
+	if !verb.Stops() {
+		if err := r.change(mb, d, step); err != nil {
+			step.Outcome, step.Detail = protocol.OutcomeBadAnswer, err.Error()
+			mb.unit.stats.failed(string(step.Outcome)+": "+step.Detail, r.m.now())
+			r.failures = append(r.failures, failure{mb, *step})
+			return r.applyFailure(mb, step)
+		}
+	}
+	r.result.AddContext = append(r.result.AddContext, d.AddContext...)
+	if d.State != nil {
+		r.state = mergeState(r.state, d.State, r.gen.strategies)
+		r.result.State = r.state
+	}
+	if d.JumpTo != "" {
+		r.result.JumpTo = d.JumpTo
+	}
+	return r.applyVerb(mb, d, verb, step)
+}
+
+// change merges what a decision changes into the subject.
+func (r *run) change(mb *member, d *protocol.Decision, step *protocol.Step) error {
+	var err error
+	next := r.subject
+	switch {
+	case d.Patch != nil:
+		next, step.Changed, err = applyPatch(r.stage, r.subject, d.Patch)
+	case d.Subject != nil:
+		next, step.Changed, err = r.stage.Apply(r.subject, d.Subject)
+	}
+	if err != nil || len(step.Changed) == 0 {
+		return err
+	}
+	r.subject = next
+	r.version++
+	r.raise(protocol.ActionModify, mb, d.Reason)
+	return nil
+}
+
+func (r *run) applyVerb(mb *member, d *protocol.Decision, verb protocol.Action, step *protocol.Step) (stop bool) {
+	switch verb {
+	case protocol.ActionContinue, protocol.ActionModify:
+		return false // what changed has been applied
+	case protocol.ActionRespond:
+		if r.result.Respond != nil {
+			r.warn(mb, "its respond was not used: another hook has responded already")
+			return false
+		}
+		r.result.Respond = d.Respond
+		r.mustApprove = r.mustApprove || !mb.MayRespond
+	case protocol.ActionAsk:
+		r.asked = true
+		if r.result.Permission == "" {
+			r.result.Permission = d.Permission
+		}
+	case protocol.ActionInject:
+		if !r.m.repeats.allow(r.caller.session(r.base.Meta), mb.Name, mb.MaxRepeats) {
+			step.Outcome = protocol.OutcomeLimitReached
+			r.warn(mb, "has injected as often as it may in this session (max_repeats)")
+			return false
+		}
+		r.result.Inject = append(r.result.Inject, d.Inject...)
+	}
+	r.raise(verb, mb, d.Reason)
+	return verb.Stops()
+}
+
+// raise makes verb the answer when it outranks what is there.
+func (r *run) raise(verb protocol.Action, mb *member, reason string) {
+	if verb.Rank() > r.result.Action.Rank() || (verb == protocol.ActionModify && r.result.Action == protocol.ActionModify) {
+		r.result.Action, r.result.Reason, r.result.DecidedBy = verb, reason, mb.Name
+	}
+}
+
+// applyFailure decides what a turn without a readable answer means.
+func (r *run) applyFailure(mb *member, step *protocol.Step) (stop bool) {
+	denies := (step.Outcome.AlwaysDenies() || mb.Denies()) && mb.Mode != hook.Warn
+	if denies && r.stage.OnFailure != protocol.ActionContinue {
+		r.raise(r.stage.OnFailure, mb, failureReason(mb, step))
+		return true
+	}
+	r.result.Degraded = append(r.result.Degraded, protocol.Degraded{Hook: mb.Name, Outcome: step.Outcome, Detail: step.Detail})
+	return false
+}
+
+// failureReason tells the agent, and through it the model and the user, why
+// nothing goes on.
+func failureReason(mb *member, step *protocol.Step) string {
+	why := "its answer can't be trusted"
+	switch {
+	case step.Outcome.NoAnswer() && mb.Required:
+		why = "it is required"
+	case step.Outcome.NoAnswer():
+		why = "its fail_policy is deny"
+	case step.Outcome == protocol.OutcomeOverloaded || step.Outcome == protocol.OutcomeChainDeadline:
+		why = "it could not be asked in time"
+	}
+	return fmt.Sprintf("hook %q gave no verdict, and %s (%s%s)", mb.Name, why, step.Outcome, colon(step.Detail))
+}
+
+func colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+func (r *run) warn(mb *member, format string, args ...any) {
+	r.result.Warnings = append(r.result.Warnings, mb.Name+": "+fmt.Sprintf(format, args...))
+}
+
+func (r *run) stopped() bool { return r.result.Action.Stops() || r.cancelled != nil }
+
+// skipRest notes the members that the end of the chain leaves unasked.
+func (r *run) skipRest(rest []*member) {
+	for _, mb := range rest {
+		if r.matches(mb) {
+			step := protocol.Step{Hook: mb.Name, Outcome: protocol.OutcomeNotRun}
+			r.result.Trail = append(r.result.Trail, step)
+			mb.unit.stats.turn(&step)
+		}
+	}
+}
+
+// askLater hands the call to a hook in mode async and does not wait.
+func (r *run) askLater(mb *member, stage *protocol.StageInfo) {
+	step := protocol.Step{Hook: mb.Name, Outcome: protocol.OutcomeAsync}
+	req := r.requestFor(mb, stage)
+	queued := mb.unit.later(func() {
+		ctx, cancel := context.WithTimeoutCause(context.Background(), req.Timeout, errHookTimeout)
+		defer cancel()
+		if _, err := mb.invoke(ctx, req); err != nil {
+			outcome, detail := outcomeOf(ctx, err, req.Timeout)
+			mb.unit.stats.failed(string(outcome)+colon(detail), r.m.now())
+		}
+	})
+	if !queued {
+		step.Detail = "its queue is full, the call was dropped"
+		mb.unit.stats.missed.Add(1)
+	}
+	r.result.Trail = append(r.result.Trail, step)
+	mb.unit.stats.turn(&step)
+}
+
+// recheck asks guards once more when the final subject is not the one they
+// saw. Only their deny, ask and abort count: nothing changes any more.
+func (r *run) recheck(ctx context.Context) {
+	for i, t := range r.turns {
+		unseen := t.version != r.version || !t.matched && r.version > 0
+		if !unseen || !t.mb.Rechecks() || !r.matches(t.mb) {
+			continue
+		}
+		d, step := r.ask(ctx, t.mb)
+		step.Recheck = true
+		stop := r.applyRecheck(t.mb, &d, &step)
+		r.result.Trail = append(r.result.Trail, step)
+		t.mb.unit.stats.turn(&step)
+		if stop {
+			for _, rest := range r.turns[i+1:] {
+				if !rest.matched && rest.mb.Rechecks() {
+					r.skipRest([]*member{rest.mb})
+				}
+			}
+			return
+		}
+	}
+}
+
+func (r *run) applyRecheck(mb *member, d *protocol.Decision, step *protocol.Step) (stop bool) {
+	verb := step.Action
+	switch {
+	case step.Outcome == protocol.OutcomeCancelled:
+		return true
+	case step.Outcome.Failed():
+		return r.applyFailure(mb, step)
+	case verb != protocol.ActionAsk && !verb.Stops() || !r.stage.Allows(verb):
+		return false
+	case mb.Mode == hook.Warn:
+		r.warn(mb, "would have said %s%s (mode warn)", verb, colon(d.Reason))
+		return false
+	}
+	return r.applyVerb(mb, d, verb, step)
+}
+
+// settleSubject puts the merged subject into the answer, when its meaning is
+// another than the agent's.
+func (r *run) settleSubject() {
+	if r.version == 0 {
+		return
+	}
+	changed := false
+	for _, m := range r.subject {
+		if !protocol.SameValue(r.base.Subject.Get(m.Name), m.Value) {
+			changed = true
+		}
+	}
+	if !changed && len(r.subject) == len(r.base.Subject) {
+		if r.result.Action == protocol.ActionModify { // changed and changed back
+			r.result.Action, r.result.Reason, r.result.DecidedBy = "", "", ""
+		}
+		return
+	}
+	if !r.stopped() {
+		r.result.Subject = r.stage.SubjectValue(r.subject)
+	}
+}
+
+// finish shows the answer to the recorder and to observers.
+func (r *run) finish(ctx context.Context) (*protocol.Result, error) {
+	res := &r.result
+	if r.cancelled != nil {
+		res.Action, res.Reason = r.denial(), r.cancelled.Error()
+		res.Subject, res.Respond, res.Inject = nil, nil, nil
+		if res.Approval != nil {
+			res.Approval.Approved = false
+		}
+	}
+	took := r.m.now().Sub(r.started)
+	if r.m.recorder != nil {
+		rec := &Record{Caller: r.caller, Request: r.base, Final: r.subject, Result: res, Started: r.started, Duration: took, Err: r.cancelled}
+		if err := r.m.recorder.Record(ctx, rec); err != nil && r.cancelled == nil {
+			r.denyUnrecorded(err)
+		}
+	}
+	r.publish(took)
+	return res, r.cancelled
+}
+
+// denial is the strongest "no" that the stage knows.
+func (r *run) denial() protocol.Action {
+	if r.stage.OnFailure == protocol.ActionContinue {
+		return protocol.ActionAbortTurn
+	}
+	return r.stage.OnFailure
+}
+
+// denyUnrecorded turns the answer into a no, because what can't be proved must
+// not happen.
+func (r *run) denyUnrecorded(err error) {
+	res := &r.result
+	r.m.log.Error("decision not recorded", zap.String("stage", string(r.stage.Name)), zap.Error(err))
+	const reason = "the decision could not be recorded"
+	if res.Approval != nil {
+		res.Approval.Approved, res.Approval.Reason = false, reason
+	}
+	if r.stage.Name == protocol.StageApproveTool {
+		return
+	}
+	if !res.Action.Stops() {
+		res.Action, res.Reason, res.DecidedBy = r.denial(), reason, ""
+	}
+	res.Subject, res.Respond, res.Inject = nil, nil, nil
+}

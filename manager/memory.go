@@ -1,0 +1,105 @@
+package manager
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hookd/hookd/protocol"
+)
+
+const (
+	// askedFor is how long hookd remembers whether a call was asked about.
+	askedFor = 5 * time.Minute
+	// askedCalls is how many calls of one connection are remembered. A call that
+	// fell out counts as asked, which is the safe side.
+	askedCalls = 1024
+	// repeatSessions is how many sessions are counted for max_repeats.
+	repeatSessions = 4096
+)
+
+// askedMemory remembers, for one connection, which tool calls an interceptor
+// asked approval for, so that a later, separate approve_tool knows.
+type askedMemory struct {
+	mu    sync.Mutex
+	calls map[string]askedCall
+	order []string // oldest first
+}
+
+type askedCall struct {
+	asked bool
+	at    time.Time
+}
+
+func (a *askedMemory) remember(digest string, asked bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.calls == nil {
+		a.calls = map[string]askedCall{}
+	}
+	if _, known := a.calls[digest]; !known {
+		if len(a.order) >= askedCalls {
+			delete(a.calls, a.order[0])
+			a.order = append(a.order[:0], a.order[1:]...)
+		}
+		a.order = append(a.order, digest)
+	}
+	a.calls[digest] = askedCall{asked, now}
+}
+
+// lookup says whether the call was asked about, and whether that is known.
+func (a *askedMemory) lookup(digest string, now time.Time) (asked, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c, ok := a.calls[digest]
+	if !ok || now.Sub(c.at) > askedFor {
+		return false, false
+	}
+	return c.asked, true
+}
+
+// repeats counts, per session and hook, how often inject had an effect.
+type repeats struct {
+	mu     sync.Mutex
+	counts map[string]map[string]int
+	order  []string
+}
+
+// allow counts one more effect unless limit (nil = none) is reached.
+func (r *repeats) allow(session, hookName string, limit *int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.counts == nil {
+		r.counts = map[string]map[string]int{}
+	}
+	per := r.counts[session]
+	if per == nil {
+		if len(r.order) >= repeatSessions {
+			delete(r.counts, r.order[0])
+			r.order = append(r.order[:0], r.order[1:]...)
+		}
+		per = map[string]int{}
+		r.counts[session] = per
+		r.order = append(r.order, session)
+	}
+	if limit != nil && per[hookName] >= *limit {
+		return false
+	}
+	per[hookName]++
+	return true
+}
+
+// mergeState lays the values that one hook set over what is there, by the
+// strategy of each key. Values of other types than a strategy wants replace.
+func mergeState(state, set protocol.Object, strategies map[string]protocol.KeyStrategy) protocol.Object {
+	for _, m := range set {
+		old := state.Get(m.Name)
+		switch strategies[m.Name] {
+		case protocol.MergeList:
+			m.Value = mergeLists(old, m.Value)
+		case protocol.MergeMap:
+			m.Value = mergeMaps(old, m.Value)
+		}
+		state = state.With(m.Name, m.Value)
+	}
+	return state
+}

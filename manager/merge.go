@@ -1,0 +1,99 @@
+package manager
+
+import (
+	"fmt"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookd/hookd/protocol"
+)
+
+// mergeLists concatenates two arrays.
+func mergeLists(a, b jsontext.Value) jsontext.Value {
+	if a == nil || a.Kind() != '[' || b.Kind() != '[' {
+		return b
+	}
+	x, errX := protocol.Items(a)
+	y, errY := protocol.Items(b)
+	if errX != nil || errY != nil {
+		return b
+	}
+	out := []byte{'['}
+	for i, v := range append(x, y...) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, v...)
+	}
+	return append(out, ']')
+}
+
+// mergeMaps lays one object over another, deeply.
+func mergeMaps(a, b jsontext.Value) jsontext.Value {
+	if a == nil || a.Kind() != '{' || b.Kind() != '{' {
+		return b
+	}
+	x, errX := protocol.ParseObject(a)
+	y, errY := protocol.ParseObject(b)
+	if errX != nil || errY != nil {
+		return b
+	}
+	for _, m := range y {
+		x = x.With(m.Name, mergeMaps(x.Get(m.Name), m.Value))
+	}
+	return x.AppendJSON(nil)
+}
+
+// applyPatch applies a JSON Patch to the subject, by the same rules as a
+// merged change: fixed types, known members, and nothing that the stage needs
+// may go.
+func applyPatch(stage *protocol.StageInfo, subject protocol.Object, patch jsontext.Value) (protocol.Object, []string, error) {
+	ops, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, nil, fmt.Errorf("patch: %w", err)
+	}
+	opts := jsonpatch.NewApplyOptions()
+	opts.EscapeHTML = false
+	doc, err := ops.ApplyWithOptions(stage.SubjectValue(subject), opts)
+	if err != nil {
+		return nil, nil, fmt.Errorf("patch: %w", err)
+	}
+	after, err := protocol.DecodeObject(doc, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("patch: the result is no object: %w", err)
+	}
+	if err := stage.CheckSubject("patch", after); err != nil {
+		return nil, nil, err
+	}
+	before := subject
+	if stage.Wrapped() {
+		if before, err = protocol.ParseObject(subject.Get(stage.Result)); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		for _, name := range stage.Required {
+			if after.Get(name) == nil {
+				return nil, nil, fmt.Errorf("patch: %q can't be removed", name)
+			}
+		}
+	}
+	var changed []string
+	for _, m := range after {
+		if !protocol.SameValue(before.Get(m.Name), m.Value) {
+			changed = append(changed, m.Name)
+		}
+	}
+	for _, m := range before {
+		if after.Get(m.Name) == nil {
+			changed = append(changed, m.Name)
+		}
+	}
+	switch {
+	case len(changed) == 0:
+		return subject, nil, nil
+	case stage.Wrapped():
+		return subject.With(stage.Result, after.AppendJSON(nil)), changed, nil
+	}
+	return after, changed, nil
+}

@@ -1,0 +1,277 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hookd/hookd/hook"
+	"github.com/hookd/hookd/protocol"
+)
+
+// unit is a running hook with what belongs to it and not to the rules of its
+// entry: counters, the queue and the worker of an observer, the worker of a
+// hook in mode async. A reload that leaves the hook as it is keeps the unit.
+type unit struct {
+	name  string
+	value any
+	stats *hookStats
+
+	// abandoned counts calls that go on after their context ended.
+	abandoned atomic.Int64
+
+	mu     sync.Mutex
+	closed bool
+	events *observer
+	async  chan func()
+	wg     sync.WaitGroup
+}
+
+// adopt starts the workers that a registration needs, or hands the new rules
+// to those that run. The manager owns the goroutines; [unit.close] ends them
+// and [unit.wait] waits for them.
+func (u *unit) adopt(m *HookManager, r *hook.Registration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(r.Events) > 0 {
+		if u.events == nil {
+			u.events = newObserver(m, u.stats)
+			u.wg.Go(u.events.run)
+		}
+		u.events.reg.Store(r)
+	}
+	if r.Mode == hook.Async && u.async == nil {
+		queue := make(chan func(), asyncQueue)
+		u.async = queue
+		u.wg.Go(func() {
+			for job := range queue {
+				job()
+			}
+		})
+	}
+}
+
+// close lets the workers end when they have worked off their queues.
+func (u *unit) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return
+	}
+	u.closed = true
+	if u.events != nil {
+		close(u.events.queue)
+	}
+	if u.async != nil {
+		close(u.async)
+	}
+}
+
+func (u *unit) wait(ctx context.Context) error {
+	u.mu.Lock()
+	closed := u.closed
+	u.mu.Unlock()
+	if !closed {
+		return nil // a later generation holds it
+	}
+	done := make(chan struct{})
+	go func() { // ends with the workers; a hook that ignores its context keeps it
+		u.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("hook %q: its worker is still busy: %w", u.name, context.Cause(ctx))
+	}
+}
+
+// publish queues an event for the observer and never waits. What does not fit
+// is counted, and the next event says how many are missing.
+func (u *unit) publish(ev *protocol.Event) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed || u.events == nil {
+		return
+	}
+	u.events.push(ev)
+}
+
+// later queues a job for the async worker; false = no room.
+func (u *unit) later(job func()) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed || u.async == nil {
+		return false
+	}
+	select {
+	case u.async <- job:
+		return true
+	default:
+		return false
+	}
+}
+
+// observer feeds one hook its events from a queue of its own, so that a slow
+// hook loses its own events and nobody else's.
+type observer struct {
+	reg   atomic.Pointer[hook.Registration]
+	queue chan queuedEvent
+	stats *hookStats
+	log   *zap.Logger
+	now   func() time.Time
+
+	// missed counts what was dropped since the last event that fitted; guarded
+	// by the unit's lock.
+	missed uint64
+	seq    uint64 // the worker's
+}
+
+type queuedEvent struct {
+	*protocol.Event
+	missed uint64
+}
+
+func newObserver(m *HookManager, stats *hookStats) *observer {
+	return &observer{queue: make(chan queuedEvent, observerQueue), stats: stats, log: m.log, now: m.now}
+}
+
+func (o *observer) push(ev *protocol.Event) {
+	select {
+	case o.queue <- queuedEvent{ev, o.missed}:
+		o.missed = 0
+		o.stats.queued.Add(1)
+	default:
+		o.missed++
+		o.stats.missed.Add(1)
+	}
+}
+
+func (o *observer) run() {
+	for ev := range o.queue {
+		o.stats.queued.Add(-1)
+		o.stats.events.Add(1)
+		o.seq++
+		r := o.reg.Load()
+		if err := o.observe(r, &hook.Event{Event: ev.Event, Seq: o.seq, Missed: ev.missed}); err != nil {
+			o.stats.failed("observe "+string(ev.Kind)+": "+err.Error(), o.now())
+			o.log.Debug("observer failed", zap.String("hook", r.Name), zap.String("event", string(ev.Kind)), zap.Error(err))
+		}
+	}
+}
+
+func (o *observer) observe(r *hook.Registration, ev *hook.Event) (err error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), r.ObserverTimeout, errHookTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicFailure(p)
+		}
+	}()
+	return r.Roles.Observer.Observe(ctx, ev)
+}
+
+// answer is what a hook said, in one of the two forms.
+type answer struct {
+	decision protocol.Decision
+	approval protocol.Approval
+}
+
+// invoke calls the hook once for this request, with recover around it. A
+// remote or quick hook is called directly; another one gets a goroutine, so
+// that its timeout holds although it ignores its context.
+func (mb *member) invoke(ctx context.Context, req *protocol.Request) (answer, error) {
+	if mb.Roles.Remote || mb.Roles.Quick {
+		return mb.invokeHere(ctx, req)
+	}
+	if mb.unit.abandoned.Load() >= abandonedCalls {
+		return answer{}, &hook.Failure{
+			Outcome: protocol.OutcomeBreakerOpen,
+			Detail:  fmt.Sprintf("%d earlier calls ignored their deadline and still run", abandonedCalls),
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, req.Timeout, errHookTimeout)
+	defer cancel()
+	type reply struct {
+		answer
+		err error
+	}
+	done := make(chan reply, 1)
+	var settled atomic.Bool // by whoever is second: the return, or giving up
+	go func() {
+		a, err := mb.invokeHere(ctx, req)
+		done <- reply{a, err}
+		if !settled.CompareAndSwap(false, true) {
+			mb.unit.abandoned.Add(-1)
+		}
+	}()
+	select {
+	case r := <-done:
+		return r.answer, r.err
+	case <-ctx.Done():
+	}
+	select { // an answer that came at the last moment counts
+	case r := <-done:
+		return r.answer, r.err
+	default:
+	}
+	mb.unit.abandoned.Add(1)
+	if !settled.CompareAndSwap(false, true) {
+		mb.unit.abandoned.Add(-1) // it returned just now
+	}
+	return answer{}, context.Cause(ctx)
+}
+
+func (mb *member) invokeHere(ctx context.Context, req *protocol.Request) (a answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a, err = answer{}, panicFailure(p)
+		}
+	}()
+	if req.Stage.Name == protocol.StageApproveTool {
+		a.approval, err = mb.Roles.Approver.Approve(ctx, req)
+	} else {
+		a.decision, err = mb.Roles.Interceptor.Intercept(ctx, req)
+	}
+	return a, err
+}
+
+// panicFailure keeps the stack for the log; the agent sees the outcome only.
+func panicFailure(p any) error {
+	return &hook.Failure{Outcome: protocol.OutcomePanic, Detail: fmt.Sprint(p), Err: &panicError{value: p, stack: debug.Stack()}}
+}
+
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprint(e.value) }
+
+// outcomeOf names what went wrong in a hook's turn.
+func outcomeOf(ctx context.Context, err error, timeout time.Duration) (protocol.Outcome, string) {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(err, errHookTimeout):
+		return protocol.OutcomeTimeout, fmt.Sprintf("no answer within %s", timeout)
+	case ctx.Err() != nil && (errors.Is(err, cause) || errors.Is(err, ctx.Err())):
+		if errors.Is(cause, errChainDeadline) || errors.Is(cause, errAgentDeadline) {
+			return protocol.OutcomeChainDeadline, cause.Error()
+		}
+		return protocol.OutcomeCancelled, cause.Error()
+	}
+	if f, ok := errors.AsType[*hook.Failure](err); ok {
+		return f.Outcome, f.Detail
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return protocol.OutcomeTimeout, fmt.Sprintf("no answer within %s", timeout)
+	}
+	return protocol.OutcomeHookError, err.Error()
+}
