@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -39,17 +40,25 @@ func (m *HookManager) Publish(caller *Caller, ev *protocol.Event) {
 }
 
 func (g *Generation) publish(m *HookManager, ev *protocol.Event, agent string) {
-	for _, mb := range g.observers {
-		if !mb.Observes(ev.Kind) || !g.meant(mb, ev, agent) {
-			continue
-		}
+	stamp := func() { // once, and only when somebody gets it
 		if ev.ID == "" {
 			ev.ID = m.eventID.next()
 			if ev.Time.IsZero() {
 				ev.Time = m.now().UTC()
 			}
 		}
-		mb.unit.publish(ev)
+	}
+	for _, mb := range g.observers {
+		if mb.Observes(ev.Kind) && g.meant(mb, ev, agent) {
+			stamp()
+			mb.unit.publish(ev)
+		}
+	}
+	for _, f := range m.openFeeds() {
+		if f.wants(ev.Kind) {
+			stamp()
+			f.push(ev)
+		}
 	}
 }
 
@@ -70,30 +79,19 @@ func (g *Generation) meant(mb *member, ev *protocol.Event, agent string) bool {
 	return mb.Match.Matches(tool, isTool, agent)
 }
 
-func isHookds(kind protocol.EventKind) bool {
-	for _, k := range protocol.HookdEvents() {
-		if k == kind {
-			return true
-		}
-	}
-	return false
-}
+func isHookds(kind protocol.EventKind) bool { return slices.Contains(protocol.HookdEvents(), kind) }
 
-// wants reports whether any observer subscribes to the kind, so that events
-// nobody wants are not made.
-func (g *Generation) wants(kind protocol.EventKind) bool {
-	for _, mb := range g.observers {
-		if mb.Observes(kind) {
-			return true
-		}
-	}
-	return false
+// wants reports whether anybody gets events of this kind, so that those that
+// nobody gets are not made.
+func (g *Generation) wants(m *HookManager, kind protocol.EventKind) bool {
+	return slices.ContainsFunc(g.observers, func(mb *member) bool { return mb.Observes(kind) }) ||
+		slices.ContainsFunc(m.openFeeds(), func(f *Feed) bool { return f.wants(kind) })
 }
 
 // publish tells observers what the call implied, what was decided and what
 // failed on the way.
 func (r *run) publish(took time.Duration) {
-	if len(r.gen.observers) == 0 {
+	if len(r.gen.observers) == 0 && len(r.m.openFeeds()) == 0 {
 		return
 	}
 	meta := r.meta
@@ -101,7 +99,7 @@ func (r *run) publish(took time.Duration) {
 		meta = r.caller.fillMeta(r.base.Meta, r.gen.Number)
 	}
 	tell := func(kind protocol.EventKind, payload func() jsontext.Value) {
-		if r.gen.wants(kind) {
+		if r.gen.wants(r.m, kind) {
 			r.gen.publish(r.m, protocol.NewHookdEvent(kind, meta, payload()), r.agent)
 		}
 	}

@@ -83,6 +83,9 @@ type HookManager struct {
 	current atomic.Pointer[Generation]
 	swap    sync.Mutex // orders Swap calls
 
+	feedsMu sync.Mutex // orders changes of feeds
+	feeds   atomic.Pointer[[]*Feed]
+
 	stats   statsTable
 	repeats repeats
 	eventID eventIDs
