@@ -1,0 +1,258 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookd/hookd/hook"
+	"github.com/hookd/hookd/protocol"
+)
+
+// file is the config as it may be written. The comments on its fields are the
+// descriptions in config.schema.json. The tags bind the reader as well as the
+// schema: default, enum (comma-separated), min and max (of a number, or of
+// every number in a list), required, nullable.
+type file struct {
+	// Where an editor finds the schema of this file. hookd does not read it.
+	Schema string `json:"$schema"`
+	// Where agents connect. A change needs a restart.
+	Socket listener `json:"socket"`
+	// Where status, reload and the other control commands connect. A change needs a restart.
+	Control listener `json:"control"`
+	// What hookd writes to standard error.
+	Log logging `json:"log"`
+	// Bounds on what one agent, and all together, may make hookd hold.
+	Limits limits `json:"limits"`
+	// Who is asked and told. A PicoClaw "hooks" object can be pasted here.
+	Hooks hooks `json:"hooks"`
+}
+
+type listener struct {
+	// Path of the Unix socket; a relative one starts at this file's folder. Empty: hookd/ below
+	// /run/user/UID, else below the state folder.
+	Path filePath `json:"path" default:""`
+	// Permissions of the socket, octal.
+	Mode octal `json:"mode" default:"0600"`
+	// Group of the socket, a name or a number. Empty: hookd's own.
+	Group string `json:"group" default:""`
+	// Users that may connect beside hookd's own, by number.
+	AllowUIDs []int `json:"allow_uids" min:"0" max:"4294967294"`
+}
+
+type logging struct {
+	// The least important lines to be written.
+	Level string `json:"level" default:"info" enum:"debug,info,warn,error"`
+	// json for programs, console for people.
+	Format string `json:"format" default:"json" enum:"json,console"`
+}
+
+type limits struct {
+	// The longest message, in bytes.
+	MaxMessageBytes int `json:"max_message_bytes" default:"16777216" min:"1024" max:"1073741824"`
+	// How deeply JSON values in a message may nest.
+	MaxDepth int `json:"max_depth" default:"128" min:"8" max:"10000"`
+	// How many agents may be connected at once.
+	MaxConnections int `json:"max_connections" default:"1024" min:"1" max:"65536"`
+	// How many requests of one agent may be unanswered at once.
+	MaxInFlight int `json:"max_in_flight" default:"64" min:"1" max:"65536"`
+	// How many bytes of unanswered requests all agents together may have. At least max_message_bytes.
+	MaxBytesInFlight int64 `json:"max_bytes_in_flight" default:"268435456" min:"1024" max:"1099511627776"`
+}
+
+type hooks struct {
+	// false: no hook is asked, every stage answers continue, with a warning in it.
+	Enabled bool `json:"enabled" default:"true"`
+	// What holds for entries that say nothing else.
+	Defaults defaults `json:"defaults"`
+	// Hooks that run inside hookd, by name. They are asked before processes.
+	Builtins map[hookName]builtin `json:"builtins"`
+	// Hooks that are programs, by a name of your choice. hookd starts them once and keeps them
+	// running.
+	Processes map[hookName]process `json:"processes"`
+}
+
+type defaults struct {
+	// How long an observer may work on one event, in milliseconds.
+	ObserverTimeoutMS int `json:"observer_timeout_ms" default:"500" min:"1" max:"600000"`
+	// How long an interceptor may take for one answer, in milliseconds.
+	InterceptorTimeoutMS int `json:"interceptor_timeout_ms" default:"5000" min:"1" max:"600000"`
+	// How long an approver may take, in milliseconds. No answer is a no.
+	ApprovalTimeoutMS int `json:"approval_timeout_ms" default:"60000" min:"1" max:"86400000"`
+	// How long all interceptors of one call may take together, in milliseconds. When it ends, the
+	// call is denied.
+	ChainTimeoutMS int `json:"chain_timeout_ms" default:"30000" min:"1" max:"3600000"`
+	// What it means when a hook does not answer: continue without it, or deny.
+	FailPolicy hook.FailPolicy `json:"fail_policy" default:"continue" enum:"continue,deny"`
+	// What it means when a tool call is to be approved, no hook asked for that, and no approver is
+	// configured.
+	NoApprover NoApprover `json:"no_approver" default:"approve" enum:"approve,deny"`
+}
+
+// entry is what built-ins and processes have in common.
+type entry struct {
+	// false: the entry is checked but not started.
+	Enabled bool `json:"enabled" default:"true"`
+	// Lower is asked first; entries with the same priority are asked by name. Built-ins come
+	// before processes.
+	Priority int `json:"priority" default:"0" min:"-1000000" max:"1000000"`
+	// Events the hook is told: names, patterns such as tool_*, or * for all. A built-in without
+	// this key gets all that it handles.
+	Observe []eventPattern `json:"observe"`
+	// Stages at which the hook is asked. A built-in without this key is asked at all that it handles.
+	Intercept []stageName `json:"intercept"`
+	// Narrows which calls and events the hook is asked about.
+	Match match `json:"match"`
+	// How long one answer may take at the stages of intercept, in milliseconds. Of a hook that
+	// only approves or only observes, it is the limit for that. Default: hooks.defaults.
+	TimeoutMS *int `json:"timeout_ms" min:"1" max:"600000"`
+	// How long an approval may take, in milliseconds. Default: hooks.defaults.
+	ApprovalTimeoutMS *int `json:"approval_timeout_ms" min:"1" max:"86400000"`
+	// How long the hook may work on one event, in milliseconds. Default: hooks.defaults.
+	ObserverTimeoutMS *int `json:"observer_timeout_ms" min:"1" max:"600000"`
+	// What it means when this hook does not answer. Default: hooks.defaults. Every gate wants deny.
+	FailPolicy hook.FailPolicy `json:"fail_policy" enum:"continue,deny"`
+	// true: fail_policy is deny, and hookd is not ready before this hook is. Only with mode enforce.
+	Required bool `json:"required" default:"false"`
+	// true: the hook is asked once more when a later hook changed what it judged, also when its
+	// fail_policy is continue.
+	Recheck bool `json:"recheck" default:"false"`
+	// enforce: the answer counts. warn: a deny becomes a warning. shadow: asked and recorded,
+	// never applied. async: not waited for.
+	Mode hook.Mode `json:"mode" default:"enforce" enum:"enforce,warn,shadow,async"`
+	// Which tool calls an approver is asked about: always, or asked (only those for which an
+	// interceptor asked for approval).
+	When hook.When `json:"when" default:"always" enum:"always,asked"`
+	// true: an answer "respond" of this hook stands as it is. false: it needs approval.
+	MayRespond bool `json:"may_respond" default:"false"`
+	// How often per session this hook may start another round at stop. null: without limit.
+	MaxRepeats *int `json:"max_repeats" default:"8" min:"0" max:"1000000" nullable:"true"`
+	// How values for one key of state are merged, by key: last_wins, merge_list or merge_map.
+	KeyStrategies map[string]protocol.KeyStrategy `json:"key_strategies" enum:"last_wins,merge_list,merge_map"`
+	// Handed to the hook as it is.
+	Config jsontext.Value `json:"config"`
+}
+
+type builtin struct {
+	entry
+}
+
+type process struct {
+	entry
+	// How hookd and the hook talk: lines over standard input and output.
+	Transport string `json:"transport" default:"stdio" enum:"stdio"`
+	// The program and its arguments, never a shell line. A program without a slash is found
+	// through PATH; a relative path starts at this file's folder.
+	Command []text `json:"command" required:"true"`
+	// Where the program starts. Default: this file's folder, where relative paths start too.
+	Dir filePath `json:"dir" default:""`
+	// Variables for the program, on top of a short list of harmless ones.
+	Env map[envName]text `json:"env"`
+	// Names of variables that the program gets from hookd's own environment.
+	PassEnv []envName `json:"pass_env"`
+	// How many calls the program works on at once. Leave it at 1 for a script that answers one
+	// line after the other.
+	MaxInFlight int `json:"max_in_flight" default:"1" min:"1" max:"1024"`
+	// What the program speaks.
+	Dialect string `json:"dialect" default:"hookd" enum:"hookd"`
+}
+
+type match struct {
+	// Names of tools: plain words, | between alternatives, * and ? as globs, or /…/ for a regular
+	// expression. Ignored where there is no tool. Empty: all.
+	Tools []pattern `json:"tools"`
+	// Names of agents, in the same way. Empty: all.
+	Agents []pattern `json:"agents"`
+}
+
+// checked is a text that has a form of its own. The reader asks it after the
+// text was set. The error must not quote what may be a secret.
+type checked interface{ check() error }
+
+type (
+	hookName     string
+	envName      string
+	eventPattern string
+	stageName    string
+	pattern      string
+	octal        string
+	filePath     string
+	text         string
+)
+
+func (n hookName) check() error {
+	if n == "" || len(n) > 64 || !plain(string(n[:1]), "") || !plain(string(n), "._-") {
+		return errors.New("bad name: use up to 64 letters, digits, dots, dashes and underscores, a letter or digit first")
+	}
+	return nil
+}
+
+func (n envName) check() error {
+	if n == "" || strings.ContainsAny(string(n), "=\x00") {
+		return errors.New("bad variable name: it is empty or holds = or a zero byte")
+	}
+	return nil
+}
+
+func (p eventPattern) check() error {
+	_, err := protocol.ParseSubscription(string(p))
+	return err
+}
+
+func (n stageName) check() error {
+	if names := protocol.StageNames(); !slices.Contains(names, string(n)) {
+		return fmt.Errorf("unknown stage %s%s", quote(string(n)), suggest(string(n), names))
+	}
+	return nil
+}
+
+func (p pattern) check() error {
+	_, err := hook.NewMatch([]string{string(p)}, nil)
+	if m, ok := errors.AsType[*hook.MatchError](err); ok {
+		return m.Err
+	}
+	return err
+}
+
+func (m octal) check() error {
+	if bits, err := strconv.ParseUint(string(m), 8, 32); err != nil || bits > 0o777 || len(m) < 3 {
+		return fmt.Errorf("bad mode %s: expected three octal digits such as \"0600\"", quote(string(m)))
+	}
+	return nil
+}
+
+func (p filePath) check() error {
+	if strings.HasPrefix(string(p), "~") {
+		return errors.New("~ is not expanded here: write the path in full")
+	}
+	return text(p).check()
+}
+
+func (t text) check() error {
+	if strings.Contains(string(t), "\x00") {
+		return errors.New("a zero byte can't stand here")
+	}
+	return nil
+}
+
+// quote returns what somebody wrote for use in a message, not too long.
+func quote(s string) string {
+	if r := []rune(s[:min(len(s), 256)]); len(r) > 60 {
+		return strconv.Quote(string(r[:60])) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// suggest names the candidate that word was meant to be, or all of them.
+func suggest(word string, candidates []string) string {
+	if len(word) <= 64 { // distances to a long word take long
+		if hint := protocol.DidYouMean(word, candidates); hint != "" {
+			return hint
+		}
+	}
+	return "; known: " + strings.Join(candidates, ", ")
+}
