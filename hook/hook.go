@@ -15,7 +15,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
+	"slices"
 
 	"github.com/hookd/hookd/protocol"
 )
@@ -54,7 +54,8 @@ type Quick interface{ Quick() }
 type Remote interface{ Remote() }
 
 // Stager limits the stages at which an interceptor is called. Without it an
-// interceptor is called at every stage that its entry asks for.
+// interceptor is called at every stage that its entry asks for, a typed helper
+// at those that it has methods for.
 type Stager interface {
 	Stages() []protocol.Stage
 }
@@ -103,11 +104,11 @@ type Roles struct {
 }
 
 // RolesOf finds the roles that v fills, helpers included. A value that fills
-// none is an error, which says when v is nearly one: a method is missing or
-// has another signature.
+// none is an error, and so is one with a method that would never be called: a
+// second method is missing, or it has another signature.
 func RolesOf(v any) (Roles, error) {
 	r := Roles{Value: v}
-	if v == nil {
+	if rv := reflect.ValueOf(v); v == nil || rv.Kind() == reflect.Pointer && rv.IsNil() {
 		return r, fmt.Errorf("hook is nil")
 	}
 	r.Observer, _ = v.(Observer)
@@ -115,20 +116,27 @@ func RolesOf(v any) (Roles, error) {
 	_, r.Quick = v.(Quick)
 	_, r.Remote = v.(Remote)
 	r.Interceptor, _ = v.(Interceptor)
-	if r.Interceptor != nil {
-		if s, ok := v.(Stager); ok {
-			r.Stages = s.Stages()
-		}
-	} else {
-		r.Interceptor, r.Stages = typedInterceptor(v)
+	helper, stages := typedInterceptor(v)
+	switch {
+	case helper != nil && r.Interceptor != nil:
+		return r, fmt.Errorf("%T has Intercept beside the methods of hook.ToolInterceptor or hook.LLMInterceptor, which would never be called: keep one of them", v)
+	case helper != nil:
+		r.Interceptor, r.Stages = helper, stages
 	}
-	if r.Observer == nil && r.Interceptor == nil && r.Approver == nil {
-		return r, fmt.Errorf("%T fills no role: it is no hook.Observer, hook.Interceptor, hook.Approver, hook.ToolInterceptor or hook.LLMInterceptor%s", v, nearMiss(v))
-	}
-	if r.Interceptor == nil || r.Approver == nil || r.Observer == nil {
-		if hint := nearMiss(v); hint != "" {
-			return r, fmt.Errorf("%T fills only a part of a role%s", v, hint)
+	if s, ok := v.(Stager); ok && r.Interceptor != nil {
+		r.Stages = s.Stages()
+		for _, stage := range r.Stages {
+			if helper != nil && !slices.Contains(stages, stage) {
+				return r, fmt.Errorf("%T names the stage %s, but has no method for it", v, stage)
+			}
 		}
+	}
+	hint := nearMiss(v)
+	switch {
+	case r.Observer == nil && r.Interceptor == nil && r.Approver == nil:
+		return r, fmt.Errorf("%T fills no role: it is no hook.Observer, hook.Interceptor, hook.Approver, hook.ToolInterceptor or hook.LLMInterceptor%s", v, hint)
+	case hint != "":
+		return r, fmt.Errorf("%T fills only a part of a role%s", v, hint)
 	}
 	return r, nil
 }
@@ -137,42 +145,29 @@ func RolesOf(v any) (Roles, error) {
 // mistake that would otherwise leave a hook silently uncalled.
 func nearMiss(v any) string {
 	t := reflect.TypeOf(v)
-	partOf := map[string]bool{}
-	_, isTool := v.(ToolInterceptor)
-	_, isLLM := v.(LLMInterceptor)
-	_, isGeneric := v.(Interceptor)
-	_, isObserver := v.(Observer)
-	_, isApprover := v.(Approver)
-	for i := range t.NumMethod() {
-		switch name := t.Method(i).Name; name {
-		case "BeforeTool", "AfterTool":
-			partOf["a tool hook needs BeforeTool and AfterTool with the signatures of hook.ToolInterceptor (embed hook.NoTool)"] = !isTool
-		case "BeforeLLM", "AfterLLM":
-			partOf["a model hook needs BeforeLLM and AfterLLM with the signatures of hook.LLMInterceptor (embed hook.NoLLM)"] = !isLLM
-		case "Intercept":
-			partOf["Intercept has not the signature of hook.Interceptor"] = !isGeneric
-		case "Observe":
-			partOf["Observe has not the signature of hook.Observer"] = !isObserver
-		case "Approve":
-			partOf["Approve has not the signature of hook.Approver"] = !isApprover
+	has := func(t reflect.Type, method string) bool { _, ok := t.MethodByName(method); return ok }
+	for _, role := range []struct {
+		fills   bool
+		methods []string
+		hint    string
+	}{
+		{is[ToolInterceptor](v), []string{"BeforeTool", "AfterTool"}, "a tool hook needs BeforeTool and AfterTool with the signatures of hook.ToolInterceptor (embed hook.NoTool)"},
+		{is[LLMInterceptor](v), []string{"BeforeLLM", "AfterLLM"}, "a model hook needs BeforeLLM and AfterLLM with the signatures of hook.LLMInterceptor (embed hook.NoLLM)"},
+		{is[Interceptor](v), []string{"Intercept"}, "Intercept has not the signature of hook.Interceptor"},
+		{is[Observer](v), []string{"Observe"}, "Observe has not the signature of hook.Observer"},
+		{is[Approver](v), []string{"Approve"}, "Approve has not the signature of hook.Approver"},
+	} {
+		for _, method := range role.methods {
+			switch {
+			case role.fills:
+			case has(t, method):
+				return "; " + role.hint
+			case t.Kind() != reflect.Pointer && has(reflect.PointerTo(t), method):
+				return fmt.Sprintf("; *%s has the method %s: mount a pointer", t, method)
+			}
 		}
 	}
-	var hints []string
-	for hint, miss := range partOf {
-		if miss {
-			hints = append(hints, hint)
-		}
-	}
-	if len(hints) == 0 {
-		if t.Kind() != reflect.Pointer && reflect.PointerTo(t).NumMethod() > t.NumMethod() {
-			return fmt.Sprintf("; *%s has more methods: mount a pointer", strings.TrimPrefix(t.String(), "*"))
-		}
-		return ""
-	}
-	// One hint is enough to go on; take the first in a fixed order.
-	first := hints[0]
-	for _, h := range hints[1:] {
-		first = min(first, h)
-	}
-	return "; " + first
+	return ""
 }
+
+func is[T any](v any) bool { _, ok := v.(T); return ok }

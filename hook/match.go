@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/hookd/hookd/protocol"
 )
 
 // Match narrows which calls and events a hook is asked about. The zero value
@@ -74,6 +76,9 @@ func compile(list string, texts []string) ([]pattern, error) {
 func parsePattern(text string) (pattern, error) {
 	var p pattern
 	if len(text) >= 2 && text[0] == '/' && text[len(text)-1] == '/' {
+		if text == "//" {
+			return p, fmt.Errorf("pattern // is empty; * matches everything")
+		}
 		re, err := regexp.Compile(text[1 : len(text)-1])
 		if err != nil {
 			return p, fmt.Errorf("bad regular expression %s: %w", text, err)
@@ -106,38 +111,10 @@ func anyMatches(list []pattern, s string) bool {
 			}
 		}
 		for _, g := range p.globs {
-			if glob(g, s) {
+			if protocol.Glob(g, s) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// glob matches * (any run, also empty, of any characters) and ? (one
-// character). path.Match is not used: there * stops at a slash, and tool names
-// may hold one.
-func glob(pattern, s string) bool {
-	p, t := []rune(pattern), []rune(s)
-	star, mark := -1, 0
-	i, j := 0, 0
-	for j < len(t) {
-		switch {
-		case i < len(p) && p[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(p) && (p[i] == '?' || p[i] == t[j]):
-			i++
-			j++
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
-		}
-	}
-	for i < len(p) && p[i] == '*' {
-		i++
-	}
-	return i == len(p)
 }

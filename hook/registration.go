@@ -96,11 +96,6 @@ func (r *Registration) Observes(kind protocol.EventKind) bool {
 // Denies reports whether a missing answer of this hook denies.
 func (r *Registration) Denies() bool { return r.Required || r.FailPolicy == FailDeny }
 
-// Rechecks reports whether the hook must see the final subject.
-func (r *Registration) Rechecks() bool {
-	return (r.Recheck || r.Denies()) && (r.Mode == Enforce || r.Mode == Warn)
-}
-
 // StageTimeout is how long the hook may take at this stage.
 func (r *Registration) StageTimeout(stage protocol.Stage) time.Duration {
 	if stage == protocol.StageApproveTool {
@@ -117,6 +112,10 @@ func (r *Registration) Check() error {
 		return fmt.Errorf("a hook needs a name")
 	case r.FailPolicy != FailContinue && r.FailPolicy != FailDeny:
 		return fmt.Errorf("fail policy %q is neither continue nor deny", r.FailPolicy)
+	case !slices.Contains([]Mode{"", Enforce, Warn, Shadow, Async}, r.Mode):
+		return fmt.Errorf("mode %q is none of enforce, warn, shadow, async", r.Mode)
+	case !slices.Contains([]When{"", Always, IfAsked}, r.When):
+		return fmt.Errorf("when %q is neither always nor asked", r.When)
 	case r.Required && (r.Mode == Warn || r.Mode == Shadow || r.Mode == Async):
 		return fmt.Errorf("a required hook can't run in mode %s", r.Mode)
 	case r.Timeout <= 0 || r.ApprovalTimeout <= 0 || r.ObserverTimeout <= 0:
@@ -124,6 +123,9 @@ func (r *Registration) Check() error {
 	}
 	intercepts := false
 	for _, s := range r.Stages {
+		if !slices.Contains(protocol.StageNames(), string(s)) {
+			return fmt.Errorf("unknown stage %q%s", s, protocol.DidYouMean(string(s), protocol.StageNames()))
+		}
 		if s == protocol.StageApproveTool {
 			if r.Roles.Approver == nil {
 				return fmt.Errorf("it is no approver, but %s is asked for", s)

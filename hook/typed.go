@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -78,13 +79,7 @@ type ToolResult struct {
 // Text returns the result's content as one text; blocks that are not text are
 // left out.
 func (r *ToolResult) Text() string {
-	var res struct {
-		Content jsontext.Value `json:"content"`
-	}
-	if protocol.Unmarshal(r.Result, &res) != nil {
-		return ""
-	}
-	return contentText(res.Content)
+	return textOf(r.Result)
 }
 
 // ModelRequest is a request about to be sent to a model. All values stand as
@@ -124,33 +119,40 @@ type ModelResponse struct {
 
 // Text returns the response's content as one text.
 func (r *ModelResponse) Text() string {
-	var res struct {
-		Content jsontext.Value `json:"content"`
-	}
-	if protocol.Unmarshal(r.Response, &res) != nil {
-		return ""
-	}
-	return contentText(res.Content)
+	return textOf(r.Response)
 }
 
+// textOf returns the text of an object's content.
+func textOf(v jsontext.Value) string {
+	members, err := protocol.ParseObject(v)
+	if err != nil {
+		return ""
+	}
+	return contentText(members.Get("content"))
+}
+
+// contentText leaves out what has no text, and nothing else: a guard must see
+// the text beside an odd block.
 func contentText(content jsontext.Value) string {
-	if len(content) == 0 {
-		return ""
-	}
-	if content.Kind() == '"' {
+	switch content.Kind() {
+	case '"':
 		return protocol.Unquote(content)
-	}
-	var blocks []struct {
-		Text string `json:"text"`
-	}
-	if protocol.Unmarshal(content, &blocks) != nil {
+	case '[':
+	default:
 		return ""
 	}
-	text := ""
+	blocks, _ := protocol.Items(content)
+	var text strings.Builder
 	for _, b := range blocks {
-		text += b.Text
+		if b.Kind() == '{' {
+			block, _ := protocol.ParseObject(b)
+			b = block.Get("text")
+		}
+		if b.Kind() == '"' {
+			text.WriteString(protocol.Unquote(b))
+		}
 	}
-	return text
+	return text.String()
 }
 
 // Continue lets the step pass.
@@ -179,22 +181,20 @@ func Respond(with any) (protocol.Decision, error) {
 	return protocol.Decision{Action: protocol.ActionRespond, Respond: v}, err
 }
 
-// typed turns the helpers' methods into an [Interceptor].
+// typed turns the helpers' methods into an [Interceptor]; neither is nil.
 type typed struct {
 	tool ToolInterceptor
 	llm  LLMInterceptor
 }
 
 func typedInterceptor(v any) (Interceptor, []protocol.Stage) {
-	var t typed
-	t.tool, _ = v.(ToolInterceptor)
-	t.llm, _ = v.(LLMInterceptor)
+	t := typed{NoTool{}, NoLLM{}}
 	var stages []protocol.Stage
-	if t.llm != nil {
-		stages = append(stages, protocol.StageBeforeLLM, protocol.StageAfterLLM)
+	if llm, ok := v.(LLMInterceptor); ok {
+		t.llm, stages = llm, append(stages, protocol.StageBeforeLLM, protocol.StageAfterLLM)
 	}
-	if t.tool != nil {
-		stages = append(stages, protocol.StageBeforeTool, protocol.StageAfterTool)
+	if tool, ok := v.(ToolInterceptor); ok {
+		t.tool, stages = tool, append(stages, protocol.StageBeforeTool, protocol.StageAfterTool)
 	}
 	if stages == nil {
 		return nil, nil
@@ -225,6 +225,9 @@ func (t typed) Intercept(ctx context.Context, req *protocol.Request) (protocol.D
 	return Continue(), nil
 }
 
+// maxMillis is a time that any [time.Duration] can hold: 292 years.
+const maxMillis = 9e12
+
 func newToolResult(req *protocol.Request) *ToolResult {
 	r := &ToolResult{Request: req, Tool: req.Tool(), Arguments: req.Fixed.Get("arguments"), Result: req.Subject.Get("result")}
 	var res struct {
@@ -235,7 +238,7 @@ func newToolResult(req *protocol.Request) *ToolResult {
 	}
 	var ms float64
 	if v := req.Fixed.Get("duration_ms"); v != nil && protocol.Unmarshal(v, &ms) == nil {
-		r.Duration = time.Duration(ms * float64(time.Millisecond))
+		r.Duration = time.Duration(min(max(ms, 0), maxMillis) * float64(time.Millisecond))
 	}
 	return r
 }

@@ -62,8 +62,12 @@ func parseAction(word string) (Action, error) {
 	case WireDenyTool, "block":
 		return ActionDeny, nil
 	}
-	verbs := []string{"continue", "modify", "respond", "allow", "ask", "deny", "inject", "abort_turn", "hard_abort"}
-	return "", fmt.Errorf("action: unknown verb %q%s", clip(word), DidYouMean(word, verbs))
+	return "", fmt.Errorf("action: unknown verb %q%s", clip(word), DidYouMean(word, actionWords()))
+}
+
+// actionWords lists the verbs as they may stand on the wire.
+func actionWords() []string {
+	return []string{"continue", "modify", "respond", "allow", "ask", "deny", WireDenyTool, "block", "inject", "abort_turn", "hard_abort"}
 }
 
 // Decision is one hook's answer at a stage other than approve_tool. The zero
@@ -109,8 +113,7 @@ func (d *Decision) Decided() Action {
 // verb, another case, a wrong type, a name twice — is an error, and the caller
 // must not act on any part of it.
 func DecodeDecision(stage *StageInfo, raw []byte) (Decision, error) {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || string(raw) == "null" {
+	if isNull(raw) {
 		return Decision{}, nil
 	}
 	obj, err := DecodeObject(raw, 0)
@@ -118,15 +121,26 @@ func DecodeDecision(stage *StageInfo, raw []byte) (Decision, error) {
 		return Decision{}, err
 	}
 	var d Decision
+	known := decisionMembers(stage)
 	for _, m := range obj {
+		if !slices.Contains(known, m.Name) {
+			return Decision{}, unknownMember(m.Name, known)
+		}
 		if err := d.setMember(stage, m); err != nil {
 			return Decision{}, err
 		}
 	}
-	if err := d.check(stage); err != nil {
+	if err := d.checkMembers(stage); err != nil {
 		return Decision{}, err
 	}
 	return d, nil
+}
+
+// isNull reports whether there is no value, or null. White space is that of
+// JSON, not of Unicode.
+func isNull(raw []byte) bool {
+	raw = bytes.Trim(raw, " \t\r\n")
+	return len(raw) == 0 || string(raw) == "null"
 }
 
 func (d *Decision) setMember(stage *StageInfo, m Member) (err error) {
@@ -137,10 +151,6 @@ func (d *Decision) setMember(stage *StageInfo, m Member) (err error) {
 		}
 		d.Action, err = parseAction(word)
 		return err
-	}
-	known := decisionMembers(stage)
-	if !slices.Contains(known, m.Name) {
-		return unknownMember(m.Name, known)
 	}
 	if m.Value.Kind() == 'n' {
 		return nil // null: as if it were not there
@@ -170,8 +180,8 @@ func (d *Decision) setMember(stage *StageInfo, m Member) (err error) {
 	return err
 }
 
-// check holds the rules between members.
-func (d *Decision) check(stage *StageInfo) error {
+// checkMembers holds the rules between members.
+func (d *Decision) checkMembers(stage *StageInfo) error {
 	switch {
 	case d.Subject != nil && d.Patch != nil:
 		return fmt.Errorf("%s and patch: give one of them", stage.Result)
@@ -185,11 +195,31 @@ func (d *Decision) check(stage *StageInfo) error {
 	if d.Subject == nil {
 		return nil
 	}
-	members, err := DecodeObject(d.Subject, 0)
+	members, err := ParseObject(d.Subject)
 	if err != nil {
 		return fmt.Errorf("%s: %w", stage.Result, err)
 	}
-	return stage.CheckSubject(stage.Result, members)
+	return stage.CheckSubject(stage.Result, stage.changes(members))
+}
+
+// changes returns what a hook may change of the members that it gave back. Many
+// scripts give all params back, one of them changed; what they say about meta
+// or context has no effect.
+func (s *StageInfo) changes(members Object) Object {
+	if s.Wrapped() {
+		return members
+	}
+	return slices.DeleteFunc(members, func(m Member) bool { return isCommonParam(m.Name) })
+}
+
+// Check reports what in a decision could not stand on the wire at this stage.
+// It is for decisions made in Go: [DecodeDecision] returns checked ones only.
+func (d *Decision) Check(stage *StageInfo) error {
+	if d.Subject != nil && stage.Result == "" {
+		return errors.New("nothing can be changed at " + string(stage.Name))
+	}
+	_, err := DecodeDecision(stage, d.AppendJSON(nil, stage))
+	return err
 }
 
 // CheckSubject reports whether the members of a changed subject have the types
@@ -197,10 +227,18 @@ func (d *Decision) check(stage *StageInfo) error {
 // request could not say. Where the subject is wrapped, any member is free.
 func (s *StageInfo) CheckSubject(path string, members Object) error {
 	for _, m := range members {
-		if !s.Wrapped() && !slices.Contains(s.Subject, m.Name) {
-			return fmt.Errorf("%s: %w", path, unknownMember(m.Name, s.Subject))
+		var err error
+		switch {
+		case s.Wrapped():
+			if m.Name == "content" {
+				err = wantContent(path, m.Value.Kind())
+			}
+		case !slices.Contains(s.Subject, m.Name):
+			err = fmt.Errorf("%s: %w", path, unknownMember(m.Name, s.Subject))
+		default:
+			err = checkParam(path+".", m)
 		}
-		if err := checkParam(s, path+".", m); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -243,8 +281,7 @@ type Approval struct {
 // DecodeApproval reads an approver's answer strictly. Without a readable
 // boolean "approved" there is no yes.
 func DecodeApproval(raw []byte) (Approval, error) {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || string(raw) == "null" {
+	if isNull(raw) {
 		return Approval{}, errors.New(`"approved" is missing`)
 	}
 	obj, err := DecodeObject(raw, 0)
@@ -287,14 +324,8 @@ func DecodeApproval(raw []byte) (Approval, error) {
 
 // AppendJSON appends the approval as a hook answers it.
 func (a Approval) AppendJSON(b []byte) []byte {
-	if a.Approved {
-		b = append(b, `{"approved":true`...)
-	} else {
-		b = append(b, `{"approved":false`...)
-	}
-	b = appendStringMember(b, "reason", a.Reason)
-	b = appendStringMember(b, "by", a.By)
-	return append(b, '}')
+	r := ApprovalResult{Approved: a.Approved, Reason: a.Reason, By: a.By}
+	return append(r.appendMembers(append(b, '{')), '}')
 }
 
 // AppendJSON appends the decision as a hook answers it at this stage.

@@ -2,8 +2,8 @@ package protocol
 
 import (
 	"fmt"
-	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,13 +110,18 @@ type Event struct {
 	Source string
 	// ID is unique for the life of the daemon; hookd sets it.
 	ID string
+	// Extra holds params that hookd does not know, kept and passed on.
+	Extra Object
 }
 
 // DecodeEvent reads the params of [MethodEvent]. What only hookd may set
-// (source, id, seq, missed) is ignored.
+// (source, id, seq, missed) is ignored; other unknown params are kept.
 func DecodeEvent(params Object) (*Event, *Error) {
 	ev := &Event{Severity: severityDefault, Source: sourceAgent}
 	for _, m := range params {
+		if m.Value.Kind() == 'n' && slices.Contains([]string{"kind", "meta", "time", "payload", "severity"}, m.Name) {
+			continue
+		}
 		var err error
 		switch m.Name {
 		case "kind":
@@ -128,22 +133,20 @@ func DecodeEvent(params Object) (*Event, *Error) {
 		case "time":
 			var text string
 			if text, err = stringValue(m.Name, m.Value); err == nil {
-				if ev.Time, err = time.Parse(time.RFC3339Nano, text); err != nil {
-					err = fmt.Errorf("time: expected RFC 3339, such as 2026-01-02T15:04:05Z, got %q", clip(text))
-				}
-				ev.Time = ev.Time.UTC()
+				ev.Time, err = parseTime(text)
 			}
 		case "payload":
-			if m.Value.Kind() != 'n' {
-				ev.Payload, err = m.Value, wantKind(m.Name, m.Value, '{')
-			}
+			ev.Payload, err = m.Value, wantKind(m.Name, m.Value, '{')
 		case "severity":
 			if ev.Severity, err = stringValue(m.Name, m.Value); err == nil && !slices.Contains(severities(), ev.Severity) {
 				err = fmt.Errorf("severity: unknown %q, one of %s", clip(ev.Severity), strings.Join(severities(), ", "))
 			}
+		case "source", "id", "seq", "missed": // hookd's to say
+		default:
+			ev.Extra = append(ev.Extra, m)
 		}
 		if err != nil {
-			return nil, InvalidParams(m.Name, "%s", trimPath(err, m.Name))
+			return nil, paramError(m.Name, err)
 		}
 	}
 	switch {
@@ -155,6 +158,15 @@ func DecodeEvent(params Object) (*Event, *Error) {
 		return nil, InvalidParams("kind", "unknown event %q%s; a kind of your own starts with x_", clip(string(ev.Kind)), DidYouMean(string(ev.Kind), eventNames()))
 	}
 	return ev, nil
+}
+
+// parseTime reads RFC 3339; in UTC the year must still have four digits.
+func parseTime(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.UTC().Year() < 0 || t.UTC().Year() > 9999 {
+		return t, fmt.Errorf("time: expected RFC 3339, such as 2026-01-02T15:04:05Z, got %q", clip(text))
+	}
+	return t.UTC(), nil
 }
 
 // NewHookdEvent makes an event of hookd's own, dated now.
@@ -180,10 +192,13 @@ func (e *Event) AppendJSON(b []byte, seq, missed uint64) []byte {
 	b = appendStringMember(b, "severity", e.Severity)
 	b = appendStringMember(b, "source", e.Source)
 	b = appendStringMember(b, "id", e.ID)
+	for _, m := range e.Extra {
+		b = appendValueMember(b, m.Name, m.Value)
+	}
 	b = append(b, `,"seq":`...)
-	b = appendUint(b, seq)
+	b = strconv.AppendUint(b, seq, 10)
 	b = append(b, `,"missed":`...)
-	b = appendUint(b, missed)
+	b = strconv.AppendUint(b, missed, 10)
 	return append(b, '}')
 }
 
@@ -201,15 +216,12 @@ func ParseSubscription(text string) (Subscription, error) {
 		return Subscription{}, fmt.Errorf("event pattern of %d bytes is too long", len(text))
 	}
 	name := text
-	if strings.Contains(text, ".") {
+	if strings.Contains(text, ".") && !EventKind(text).Free() {
 		if name = fromPicoclaw(text); name == "" {
 			return Subscription{}, fmt.Errorf("unknown event %q%s", clip(text), DidYouMean(text, eventNames()))
 		}
 	}
-	if strings.ContainsAny(name, "*?[") {
-		if _, err := path.Match(name, ""); err != nil || strings.ContainsAny(name, "[\\") {
-			return Subscription{}, fmt.Errorf("bad event pattern %q: only * and ? are special", clip(text))
-		}
+	if strings.ContainsAny(name, "*?") {
 		if !EventKind(name).Free() && !matchesAny(name) {
 			return Subscription{}, fmt.Errorf("event pattern %q matches no event", clip(text))
 		}
@@ -226,11 +238,7 @@ func (s Subscription) Matches(kind EventKind) bool {
 	if s.pattern == "*" || s.pattern == string(kind) {
 		return true
 	}
-	if !strings.ContainsAny(s.pattern, "*?") {
-		return false
-	}
-	ok, _ := path.Match(s.pattern, string(kind)) // checked when parsed
-	return ok
+	return strings.ContainsAny(s.pattern, "*?") && Glob(s.pattern, string(kind))
 }
 
 // String returns the pattern in hookd's own words.
@@ -245,7 +253,7 @@ func eventNames() []string {
 }
 
 func matchesAny(pattern string) bool {
-	return slices.ContainsFunc(eventNames(), func(n string) bool { ok, _ := path.Match(pattern, n); return ok })
+	return slices.ContainsFunc(eventNames(), func(n string) bool { return Glob(pattern, n) })
 }
 
 // fromPicoclaw turns a dotted kind of PicoClaw into ours, or into a name that

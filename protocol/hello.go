@@ -102,8 +102,11 @@ func ParseKeyStrategy(word string) (KeyStrategy, error) {
 // DecodeAgentHello reads the params of an agent's greeting. Unknown members
 // are ignored, so that newer agents can say more.
 func DecodeAgentHello(params Object) (*AgentHello, *Error) {
-	h := &AgentHello{}
+	h := &AgentHello{Version: Version}
 	for _, m := range params {
+		if m.Value.Kind() == 'n' {
+			continue
+		}
 		var err error
 		switch m.Name {
 		case "name":
@@ -113,24 +116,24 @@ func DecodeAgentHello(params Object) (*AgentHello, *Error) {
 			v, err = intValue(m.Name, m.Value)
 			h.Version = int(v)
 		case "client":
-			err = Unmarshal(m.Value, &h.Client)
+			err = unmarshalMember(m, &h.Client)
 		case "session_id":
 			h.SessionID, err = stringValue(m.Name, m.Value)
 		case "deadline_ms":
-			h.DeadlineMS, err = intValue(m.Name, m.Value)
+			h.DeadlineMS, err = millisValue(m.Name, m.Value)
 		case "approval_deadline_ms":
-			h.ApprovalDeadlineMS, err = intValue(m.Name, m.Value)
+			h.ApprovalDeadlineMS, err = millisValue(m.Name, m.Value)
 		case "events":
 			h.Events, err = boolValue(m.Name, m.Value)
 		}
 		if err != nil {
-			return nil, InvalidParams(m.Name, "%s", trimPath(err, m.Name))
+			return nil, paramError(m.Name, err)
 		}
 	}
 	switch {
 	case h.Name == "":
 		return nil, InvalidParams("name", "is missing")
-	case h.Version != 0 && h.Version != Version:
+	case h.Version != Version:
 		e := Errorf(CodeVersionMismatch, "protocol version %d is not spoken here", h.Version)
 		e.Data = jsontext.Value(fmt.Sprintf(`{"min":%d,"max":%d}`, Version, Version))
 		return nil, e
@@ -143,7 +146,7 @@ func DecodeAgentHello(params Object) (*AgentHello, *Error) {
 // not offered is an error.
 func DecodeHookWelcome(raw []byte, offer []Stage) (HookWelcome, error) {
 	var w HookWelcome
-	if len(raw) == 0 || string(raw) == "null" {
+	if isNull(raw) {
 		return w, nil
 	}
 	obj, err := DecodeObject(raw, 0)

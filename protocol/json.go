@@ -136,8 +136,7 @@ func DecodeObject(b []byte, maxDepth int) (Object, error) {
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(b))
 	if k := dec.PeekKind(); k != '{' {
-		if k == 0 {
-			_, err := dec.ReadToken()
+		if _, err := dec.ReadToken(); err != nil {
 			return nil, jsonError(err)
 		}
 		return nil, fmt.Errorf("expected an object, got %s", kindName(k))
@@ -152,8 +151,8 @@ func DecodeObject(b []byte, maxDepth int) (Object, error) {
 	return obj, nil
 }
 
-// ReadMembers reads the object that dec stands before. Values are copied out
-// of dec only when dec does not read from a [bytes.Buffer].
+// ReadMembers reads the object that dec stands before. dec must read from a
+// [bytes.Buffer]: values are not copied, they share its memory.
 func ReadMembers(dec *jsontext.Decoder) (Object, error) {
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, jsonError(err)
@@ -209,7 +208,7 @@ func jsonError(err error) error {
 	}
 	at := ""
 	if syn.JSONPointer != "" {
-		at = fmt.Sprintf(" at %q", string(syn.JSONPointer))
+		at = fmt.Sprintf(" at %q", clip(string(syn.JSONPointer)))
 	}
 	if errors.Is(syn.Err, jsontext.ErrDuplicateName) {
 		return fmt.Errorf("%w%s", ErrDuplicateName, at)
@@ -301,6 +300,9 @@ func Compact(v jsontext.Value) jsontext.Value {
 func closest(word string, candidates []string) string {
 	best, bestDist := "", len(word)/3+1
 	for _, c := range candidates {
+		if max(len(word)-len(c), len(c)-len(word)) > bestDist {
+			continue // too far already, and a peer's word may be very long
+		}
 		if d := editDistance(strings.ToLower(word), strings.ToLower(c)); d <= bestDist && (best == "" || d < bestDist) {
 			best, bestDist = c, d
 		}

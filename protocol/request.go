@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,12 +51,7 @@ func DecodeRequest(stage *StageInfo, params Object) (*Request, *Error) {
 	r := &Request{Stage: stage, Subject: make(Object, 0, len(stage.Subject))}
 	for _, m := range params {
 		if err := r.setParam(m); err != nil {
-			// The error may name a deeper path, such as meta.iteration.
-			path, text, ok := strings.Cut(err.Error(), ": ")
-			if !ok || !strings.HasPrefix(path, m.Name) {
-				path, text = m.Name, err.Error()
-			}
-			return nil, InvalidParams(path, "%s", text)
+			return nil, paramError(m.Name, err)
 		}
 	}
 	for _, name := range stage.Required {
@@ -75,15 +69,22 @@ func (r *Request) setParam(m Member) (err error) {
 			return nil // null: as if it were not there
 		}
 		r.Subject = append(r.Subject, m)
-		return checkParam(r.Stage, "", m)
+		if err = checkParam("", m); err == nil && r.Stage.Wrapped() {
+			err = checkContent(m.Name, m.Value)
+		}
+		return err
 	case slices.Contains(r.Stage.Fixed, m.Name):
 		r.Fixed = append(r.Fixed, m)
 		if m.Value.Kind() == 'n' {
 			return nil
 		}
-		return checkParam(&StageInfo{}, "", m) // by the type that it has elsewhere
+		return checkParam("", m)
 	}
-	if m.Value.Kind() == 'n' {
+	switch {
+	case !isCommonParam(m.Name) && !isAskParam(m.Name):
+		r.Extra = append(r.Extra, m)
+		return nil
+	case m.Value.Kind() == 'n':
 		return nil
 	}
 	switch m.Name {
@@ -98,8 +99,8 @@ func (r *Request) setParam(m Member) (err error) {
 	case "dry_run":
 		r.DryRun, err = boolValue(m.Name, m.Value)
 	case "deadline_ms":
-		r.DeadlineMS, err = intValue(m.Name, m.Value)
-		if err == nil && r.DeadlineMS <= 0 {
+		r.DeadlineMS, err = millisValue(m.Name, m.Value)
+		if err == nil && r.DeadlineMS == 0 {
 			err = errors.New("deadline_ms: must be positive")
 		}
 	case "approve":
@@ -110,11 +111,21 @@ func (r *Request) setParam(m Member) (err error) {
 		r.Asked = &asked
 	case "trail":
 		r.Trail, err = boolValue(m.Name, m.Value)
-	default:
-		r.Extra = append(r.Extra, m)
 	}
 	return err
 }
+
+// isCommonParam reports whether every stage has the param beside its subject.
+func isCommonParam(name string) bool {
+	switch name {
+	case "meta", "context", "call_id", "state", "deadline_ms", "dry_run":
+		return true
+	}
+	return false
+}
+
+// isAskParam reports whether the param is read by hookd and not passed on.
+func isAskParam(name string) bool { return name == "approve" || name == "asked" || name == "trail" }
 
 func decodeMeta(v jsontext.Value) (Object, error) {
 	meta, err := objectValue("meta", v)
@@ -242,7 +253,7 @@ func (s *StageInfo) Apply(subject Object, change jsontext.Value) (Object, []stri
 		return nil, nil, err
 	}
 	if !s.Wrapped() {
-		merged, changed := merge(subject, members)
+		merged, changed := merge(subject, s.changes(members))
 		return merged, changed, nil
 	}
 	inner, err := ParseObject(subject.Get(s.Result))
@@ -279,5 +290,3 @@ func (s *StageInfo) SubjectValue(subject Object) jsontext.Value {
 	}
 	return subject.AppendJSON(nil)
 }
-
-func appendUint(b []byte, n uint64) []byte { return strconv.AppendUint(b, n, 10) }

@@ -21,8 +21,9 @@ type Step struct {
 	Hook    string  `json:"hook"`
 	Outcome Outcome `json:"outcome"`
 	// Action is the verb that the hook said; empty when it said none.
-	Action   Action        `json:"action"`
-	Duration time.Duration `json:"duration_us,format:micro"`
+	Action Action `json:"action"`
+	// Duration is duration_us on the wire.
+	Duration time.Duration `json:"-"`
 	// Changed names the members of the subject that it changed.
 	Changed []string `json:"changed"`
 	// Recheck marks the second turn of a guard, on the final subject.
@@ -157,47 +158,84 @@ func (a *ApprovalResult) appendMembers(b []byte) []byte {
 }
 
 // DecodeResult reads hookd's answer at this stage, as an agent does. Members
-// that a newer daemon may have added are ignored; the verb is not: one that is
-// missing, unknown or not allowed here is an error, which an agent reads as
+// that a newer daemon may have added are ignored; the verdict is not: one that
+// is missing, unknown or not allowed here is an error, which an agent reads as
 // "not allowed".
 func DecodeResult(stage *StageInfo, raw []byte) (*Result, error) {
 	obj, err := DecodeObject(raw, 0)
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{}
+	r, verdict := &Result{}, "action"
 	if stage.Name == StageApproveTool {
-		r.Approval = &ApprovalResult{}
+		r.Approval, verdict = &ApprovalResult{}, "approved"
 	}
-	seen := false
 	for _, m := range obj {
-		switch {
-		case m.Name == "action" && r.Approval == nil:
-			seen = true
-			if r.Action, err = decodeVerb(stage, m.Value); err != nil {
-				return nil, err
-			}
-		case m.Name == "approved" && r.Approval != nil:
-			seen = true
-			r.Approval.Approved, err = boolValue(m.Name, m.Value)
-		case stage.Result != "" && m.Name == stage.Result:
-			r.Subject, err = m.Value, wantKind(m.Name, m.Value, '{')
-		case stage.Respond != "" && m.Name == stage.Respond:
-			r.Respond, err = m.Value, wantKind(m.Name, m.Value, '{')
-		default:
-			err = r.setMember(m)
+		if verdict == "approved" {
+			err = errors.Join(r.Approval.setMember(m), r.setCommonMember(stage, m))
+		} else {
+			err = r.setMember(stage, m)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if !seen {
-		return nil, errors.New("the answer holds no verdict")
-	}
-	if r.Action == ActionRespond && r.Respond == nil {
-		return nil, errors.New("respond without " + stage.Respond)
+	switch {
+	case obj.Get(verdict) == nil:
+		return nil, fmt.Errorf("the answer holds no verdict: %q is missing", verdict)
+	case r.Action == ActionRespond && r.Respond == nil:
+		return nil, fmt.Errorf("respond without %q", stage.Respond)
+	case r.Action == ActionInject && len(r.Inject) == 0:
+		return nil, errors.New(`inject without "inject"`)
 	}
 	return r, nil
+}
+
+// setMember reads a member of a result at a stage other than approve_tool.
+func (r *Result) setMember(stage *StageInfo, m Member) (err error) {
+	switch m.Name {
+	case "action":
+		r.Action, err = decodeVerb(stage, m.Value)
+	case "reason":
+		r.Reason, err = stringValue(m.Name, m.Value)
+	case "permission":
+		r.Permission, err = stringValue(m.Name, m.Value)
+	case "inject":
+		r.Inject, err = Messages(m.Name, m.Value)
+	case "add_context":
+		r.AddContext, err = stringsValue(m.Name, m.Value, true)
+	case "state":
+		r.State, err = objectValue(m.Name, m.Value)
+	case "jump_to":
+		r.JumpTo, err = stringValue(m.Name, m.Value)
+	case "approval":
+		r.Approval, err = decodeApprovalResult(m.Name, m.Value)
+	case "": // no stage's result
+	case stage.Result:
+		r.Subject, err = m.Value, wantKind(m.Name, m.Value, '{')
+	case stage.Respond:
+		r.Respond, err = m.Value, wantKind(m.Name, m.Value, '{')
+	default:
+		return r.setCommonMember(stage, m)
+	}
+	return err
+}
+
+// setCommonMember reads what the results of all stages hold.
+func (r *Result) setCommonMember(stage *StageInfo, m Member) (err error) {
+	switch m.Name {
+	case "warnings":
+		r.Warnings, err = stringsValue(m.Name, m.Value, false)
+	case "generation":
+		err = unmarshalMember(m, &r.Generation)
+	case "decided_by":
+		r.DecidedBy, err = stringValue(m.Name, m.Value)
+	case "degraded":
+		err = unmarshalMember(m, &r.Degraded)
+	case "trail":
+		r.Trail, err = decodeTrail(m)
+	}
+	return err
 }
 
 func decodeVerb(stage *StageInfo, v jsontext.Value) (Action, error) {
@@ -212,53 +250,56 @@ func decodeVerb(stage *StageInfo, v jsontext.Value) (Action, error) {
 	return a, err
 }
 
-func (r *Result) setMember(m Member) (err error) {
-	into := func(v any) error {
-		if err := Unmarshal(m.Value, v); err != nil {
-			return fmt.Errorf("%s: %w", m.Name, jsonError(err))
-		}
-		return nil
-	}
-	text := func(dst *string) (err error) {
-		*dst, err = stringValue(m.Name, m.Value)
-		return err
-	}
+func (a *ApprovalResult) setMember(m Member) (err error) {
 	switch m.Name {
+	case "approved":
+		a.Approved, err = boolValue(m.Name, m.Value)
 	case "reason":
-		if r.Approval != nil {
-			return text(&r.Approval.Reason)
-		}
-		return text(&r.Reason)
+		a.Reason, err = stringValue(m.Name, m.Value)
 	case "by":
-		if r.Approval != nil {
-			return text(&r.Approval.By)
-		}
+		a.By, err = stringValue(m.Name, m.Value)
 	case "digest":
-		if r.Approval != nil {
-			return text(&r.Approval.Digest)
-		}
-	case "permission":
-		return text(&r.Permission)
-	case "inject":
-		r.Inject, err = Messages(m.Name, m.Value)
-	case "add_context":
-		r.AddContext, err = stringsValue(m.Name, m.Value, true)
-	case "warnings":
-		r.Warnings, err = stringsValue(m.Name, m.Value, false)
-	case "state":
-		r.State, err = objectValue(m.Name, m.Value)
-	case "jump_to":
-		return text(&r.JumpTo)
-	case "approval":
-		return into(&r.Approval)
-	case "generation":
-		return into(&r.Generation)
-	case "decided_by":
-		return text(&r.DecidedBy)
-	case "degraded":
-		return into(&r.Degraded)
-	case "trail":
-		return into(&r.Trail)
+		a.Digest, err = stringValue(m.Name, m.Value)
 	}
 	return err
+}
+
+func decodeApprovalResult(path string, v jsontext.Value) (*ApprovalResult, error) {
+	members, err := objectValue(path, v)
+	if err != nil {
+		return nil, err
+	}
+	a := &ApprovalResult{}
+	for _, m := range members {
+		if err := a.setMember(m); err != nil {
+			return nil, fmt.Errorf("%s.%w", path, err)
+		}
+	}
+	return a, nil
+}
+
+func decodeTrail(m Member) ([]Step, error) {
+	var list []struct {
+		Step
+		DurationUS int64 `json:"duration_us"`
+	}
+	if err := unmarshalMember(m, &list); err != nil {
+		return nil, err
+	}
+	trail := make([]Step, len(list))
+	for i, step := range list {
+		trail[i] = step.Step
+		trail[i].Duration = time.Duration(step.DurationUS) * time.Microsecond
+		if a, err := parseAction(string(step.Action)); err == nil {
+			trail[i].Action = a // deny_tool is a deny
+		}
+	}
+	return trail, nil
+}
+
+func unmarshalMember(m Member, into any) error {
+	if err := Unmarshal(m.Value, into); err != nil {
+		return fmt.Errorf("%s: %w", m.Name, jsonError(err))
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -139,28 +140,28 @@ func Stages() []StageInfo {
 
 // StageTable finds rows by name. The zero value knows no stage; make one with
 // [NewStageTable] and share it.
-type StageTable struct{ rows map[string]*StageInfo }
+type StageTable struct{ rows map[Stage]*StageInfo }
 
 // NewStageTable returns a table of all [Stages].
 func NewStageTable() *StageTable {
 	rows := Stages()
-	t := &StageTable{rows: make(map[string]*StageInfo, 2*len(rows))}
+	t := &StageTable{rows: make(map[Stage]*StageInfo, len(rows))}
 	for i := range rows {
-		t.rows[string(rows[i].Name)] = &rows[i]
-		t.rows[rows[i].Method()] = &rows[i]
+		t.rows[rows[i].Name] = &rows[i]
 	}
 	return t
 }
 
 // Stage returns the row of a stage, or nil.
-func (t *StageTable) Stage(name Stage) *StageInfo { return t.rows[string(name)] }
+func (t *StageTable) Stage(name Stage) *StageInfo { return t.rows[name] }
 
 // Method returns the row of a method such as "hook.before_tool", or nil.
 func (t *StageTable) Method(method string) *StageInfo {
-	if row := t.rows[method]; row != nil && len(method) > len(MethodPrefix) && method[:len(MethodPrefix)] == MethodPrefix {
-		return row
+	name, ok := strings.CutPrefix(method, MethodPrefix)
+	if !ok {
+		return nil
 	}
-	return nil
+	return t.Stage(Stage(name))
 }
 
 // StageNames returns the names of all stages, in order.

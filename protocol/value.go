@@ -68,12 +68,17 @@ func objectValue(path string, v jsontext.Value) (Object, error) {
 
 // ParseObject splits an object that has been checked already into its members.
 func ParseObject(v jsontext.Value) (Object, error) {
-	return ReadMembers(jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)))
+	return ReadMembers(checkedDecoder(v))
+}
+
+// checkedDecoder does not check anew what has been checked already.
+func checkedDecoder(v jsontext.Value) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // Items splits an array that has been checked already into its items.
 func Items(v jsontext.Value) ([]jsontext.Value, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowDuplicateNames(true))
+	dec := checkedDecoder(v)
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, jsonError(err)
 	}
@@ -114,8 +119,7 @@ func checkMessage(path string, v jsontext.Value) error {
 	if err := wantMember(path, obj, "role", '"'); err != nil {
 		return err
 	}
-	content := obj.Get("content")
-	if k := content.Kind(); content == nil || (k != '"' && k != '[') {
+	if k := obj.Get("content").Kind(); k != '"' && k != '[' {
 		return fmt.Errorf("%s.content: expected a string or an array of blocks", path)
 	}
 	return nil
@@ -129,44 +133,67 @@ func wantMember(path string, obj Object, name string, kind jsontext.Kind) error 
 	return wantKind(path+"."+name, v, kind)
 }
 
-// checkParam judges the type of one subject or fixed param.
-func checkParam(s *StageInfo, prefix string, m Member) error {
-	if prefix != "" && s.Wrapped() {
-		// A member of the wrapped object: only content has a fixed shape.
-		if m.Name == "content" && s.Name != StageAfterLLM {
-			if k := m.Value.Kind(); k != '"' && k != '[' && k != 'n' {
-				return fmt.Errorf("%scontent: expected a string or an array of blocks, got %s", prefix, kindName(k))
-			}
-		}
-		return nil
-	}
-	var want jsontext.Kind
-	switch m.Name {
-	case "message", "prompt", "output", "request", "response", "result", "arguments", "options":
-		want = '{'
+// paramKind returns the kind of value that a subject or fixed param has: 't'
+// stands for a boolean.
+func paramKind(name string) jsontext.Kind {
+	switch name {
 	case "messages", "tools":
-		want = '['
-	case "tool":
-		if err := wantKind(prefix+m.Name, m.Value, '"'); err != nil {
-			return err
-		}
-		if len(m.Value) == 2 {
-			return fmt.Errorf("%stool: is empty", prefix)
-		}
-		return nil
-	case "model":
-		want = '"'
+		return '['
+	case "tool", "model":
+		return '"'
 	case "read_only":
-		if k := m.Value.Kind(); k != 't' && k != 'f' {
-			return fmt.Errorf("%sread_only: expected a boolean, got %s", prefix, kindName(k))
-		}
-		return nil
+		return 't'
 	case "duration_ms":
-		want = '0'
-	default:
-		return nil
+		return '0'
 	}
-	return wantKind(prefix+m.Name, m.Value, want)
+	return '{'
+}
+
+// checkParam judges the type of one subject or fixed param.
+func checkParam(prefix string, m Member) error {
+	path := prefix + m.Name
+	if want := paramKind(m.Name); want == 't' {
+		_, err := boolValue(path, m.Value)
+		return err
+	} else if err := wantKind(path, m.Value, want); err != nil {
+		return err
+	}
+	if m.Name == "tool" && len(m.Value) == 2 {
+		return fmt.Errorf("%s: is empty", path)
+	}
+	return nil
+}
+
+// checkContent judges the one member of a wrapped subject whose shape is fixed,
+// so that a guard which reads text can't be passed by. What stands behind it is
+// not read.
+func checkContent(path string, v jsontext.Value) error {
+	dec := checkedDecoder(v)
+	if _, err := dec.ReadToken(); err != nil {
+		return jsonError(err)
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadValue()
+		if err != nil {
+			return jsonError(err)
+		}
+		if memberName(name) == "content" {
+			return wantContent(path, dec.PeekKind())
+		}
+		if err := dec.SkipValue(); err != nil {
+			return jsonError(err)
+		}
+	}
+	return nil
+}
+
+// wantContent accepts text and blocks, and the null of a model's answer that
+// only calls tools.
+func wantContent(path string, k jsontext.Kind) error {
+	if k != '"' && k != '[' && k != 'n' {
+		return fmt.Errorf("%s.content: expected a string or an array of blocks, got %s", path, kindName(k))
+	}
+	return nil
 }
 
 // intValue reads an integer without going through floating point.
@@ -191,13 +218,33 @@ func boolValue(path string, v jsontext.Value) (bool, error) {
 	return false, fmt.Errorf("%s: expected a boolean, got %s", path, kindName(v.Kind()))
 }
 
-// trimPath returns the text of an error without the path that it starts with.
-func trimPath(err error, path string) string { return strings.TrimPrefix(err.Error(), path+": ") }
+// maxMillis, some 34 years, is as long as any wait; longer ones, as by agents
+// that mean "for ever", would overflow a [time.Duration].
+const maxMillis = 1 << 40
+
+// millisValue reads a time to wait in milliseconds.
+func millisValue(path string, v jsontext.Value) (int64, error) {
+	n, err := intValue(path, v)
+	if err == nil && n < 0 {
+		err = fmt.Errorf("%s: must not be negative", path)
+	}
+	return min(n, maxMillis), err
+}
+
+// paramError turns the error of a param into one that names its path, which may
+// be deeper, such as meta.iteration.
+func paramError(name string, err error) *Error {
+	path, text, ok := strings.Cut(err.Error(), ": ")
+	if !ok || !strings.HasPrefix(path, name) {
+		path, text = name, err.Error()
+	}
+	return InvalidParams(path, "%s", text)
+}
 
 // clip shortens what a peer wrote before it goes into a message.
 func clip(s string) string {
 	if len(s) > 64 {
-		return s[:64] + "…"
+		return strings.ToValidUTF8(s[:64], "") + "…"
 	}
 	return s
 }
@@ -224,12 +271,11 @@ func SameValue(a, b jsontext.Value) bool {
 		if errX != nil || errY != nil || len(x) != len(y) {
 			return false
 		}
-		for _, m := range x {
-			if !SameValue(m.Value, y.Get(m.Name)) {
-				return false
-			}
+		values := make(map[string]jsontext.Value, len(y))
+		for _, m := range y {
+			values[m.Name] = m.Value
 		}
-		return true
+		return !slices.ContainsFunc(x, func(m Member) bool { return !SameValue(m.Value, values[m.Name]) })
 	}
 	return string(a) == string(b)
 }
