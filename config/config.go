@@ -121,8 +121,8 @@ type Entry struct {
 	Dir     string
 	Env     map[string]string
 	PassEnv []string
-	// MaxInFlight is how many calls a process works on at once; 0 for a
-	// built-in.
+	// MaxInFlight is how many calls a process works on at once; 0 leaves it to
+	// the process, which says so in its greeting or gets one.
 	MaxInFlight int
 	// Dialect is what a process speaks; empty for a built-in.
 	Dialect string

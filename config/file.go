@@ -154,9 +154,9 @@ type process struct {
 	Env map[envName]text `json:"env"`
 	// Names of variables that the program gets from hookd's own environment.
 	PassEnv []envName `json:"pass_env"`
-	// How many calls the program works on at once. Leave it at 1 for a script that answers one
-	// line after the other.
-	MaxInFlight int `json:"max_in_flight" default:"1" min:"1" max:"1024"`
+	// How many calls the program works on at once; 0: as many as it says in its greeting, and one
+	// when it says nothing, as a script does that answers one line after the other.
+	MaxInFlight int `json:"max_in_flight" default:"0" min:"0" max:"1024"`
 	// What the program speaks.
 	Dialect string `json:"dialect" default:"hookd" enum:"hookd"`
 }

@@ -141,7 +141,7 @@ func TestDefaultsOfAnEntry(t *testing.T) {
 	require.NoError(t, err)
 	want := Entry{
 		Name: "p", Source: hook.Process, Pointer: "/hooks/processes/p", Enabled: true,
-		Command: []string{"p", "x/y"}, Dir: "/etc/hookd", MaxInFlight: 1, Dialect: "hookd", Observe: []protocol.Subscription{all},
+		Command: []string{"p", "x/y"}, Dir: "/etc/hookd", Dialect: "hookd", Observe: []protocol.Subscription{all},
 		Timeout: 5 * time.Second, ApprovalTimeout: time.Minute, ObserverTimeout: 500 * time.Millisecond,
 		FailPolicy: hook.FailContinue, Mode: hook.Enforce, When: hook.Always, MaxRepeats: &eight,
 	}
@@ -149,7 +149,7 @@ func TestDefaultsOfAnEntry(t *testing.T) {
 
 	// A built-in has nothing of a process, and does all it can.
 	want.Name, want.Source, want.Pointer = "b", hook.InProcess, "/hooks/builtins/b"
-	want.Command, want.Dir, want.MaxInFlight, want.Dialect, want.Observe = nil, "", 0, "", nil
+	want.Command, want.Dir, want.Dialect, want.Observe = nil, "", "", nil
 	require.Equal(t, want, c.Hooks.Entries[0])
 }
 

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookd/hookd/config"
+	"github.com/hookd/hookd/daemon"
+	"github.com/hookd/hookd/protocol"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	var noStart bool
+	var callStage string
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Validate a config, start and greet every hook, and say what is active",
+		Long: `Reads a config as the daemon would, starts and greets every hook, says what is
+active, and stops them again. It needs no daemon. The exit code is 1 when
+anything is wrong; every problem is named with its place in the file.
+
+Without FILE it checks the file that hookd serve would use.`,
+		Example: `  hookd check config.json
+  hookd check --no-start config.json       # the file only, for CI
+  echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | hookd check --call before_tool config.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(cmd, "unexpected argument %q", args[1])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			named := ""
+			if len(args) == 1 {
+				named = args[0]
+			}
+			path, err := config.Find(named, a.getenv)
+			if err != nil {
+				return err
+			}
+			if path == "" {
+				return usage(cmd, "there is no config file to check: name one")
+			}
+			o := daemon.CheckOptions{ConfigPath: path, NoStart: noStart, Builtins: a.builtins, Version: version()}
+			if callStage != "" {
+				if noStart {
+					return usage(cmd, "--call needs started hooks: leave --no-start out")
+				}
+				if o.Call, err = a.dryRun(cmd, callStage); err != nil {
+					return err
+				}
+			}
+			return a.check(cmd, o)
+		},
+	}
+	cmd.Flags().BoolVar(&noStart, "no-start", false, "do not start hooks, only judge the file")
+	cmd.Flags().StringVar(&callStage, "call", "", "run a call of this stage, with params from standard input, as a dry run through the hooks")
+	return cmd
+}
+
+// dryRun reads the call that check is to try.
+func (a *app) dryRun(cmd *cobra.Command, name string) (*protocol.Request, error) {
+	stage, params, err := a.stageParams(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	members, err := protocol.DecodeObject(params, 0)
+	if err != nil {
+		return nil, fmt.Errorf("the params of %s: %w", name, err)
+	}
+	req, bad := protocol.DecodeRequest(stage, members)
+	if bad != nil {
+		return nil, fmt.Errorf("the params of %s: %s", name, bad.Message)
+	}
+	return req, nil
+}
+
+func (a *app) check(cmd *cobra.Command, o daemon.CheckOptions) error {
+	report, err := daemon.Check(cmd.Context(), o)
+	if load, ok := errors.AsType[*config.LoadError](err); ok {
+		fmt.Fprintln(a.err, load.Error())
+		return a.problems(len(load.Problems))
+	}
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, h := range report.Hooks {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.Source, a.verdict(o, h), strings.Join(h.Active, " "), strings.Join(h.Rules, ", "))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range report.Warnings {
+		fmt.Fprintf(a.err, "%s: %s\n", a.paint(a.err, yellow, "warning"), warning)
+	}
+	for _, p := range report.Problems {
+		fmt.Fprintln(a.err, p)
+	}
+	for _, h := range report.Hooks {
+		if h.Error != "" {
+			printTail(a.err, h.Stderr)
+		}
+	}
+	if len(report.Problems) > 0 {
+		return a.problems(len(report.Problems))
+	}
+	if report.Result != nil {
+		fmt.Fprintf(a.out, "%s\n", report.Result.AppendJSON(nil, o.Call.Stage, true))
+	}
+	fmt.Fprintf(a.err, "%s: ok\n", o.ConfigPath)
+	return nil
+}
+
+// verdict says in a few words how one hook's check went.
+func (a *app) verdict(o daemon.CheckOptions, h daemon.CheckedHook) string {
+	switch {
+	case h.Disabled:
+		return "disabled"
+	case h.Error != "":
+		return a.paint(a.out, red, "failed")
+	case o.NoStart:
+		return "not started"
+	case h.Greeted != "" && h.Greeted != h.Name:
+		return fmt.Sprintf("started, greeted as %q in %s", h.Greeted, h.Took.Round(time.Millisecond))
+	case h.Source == "process":
+		return fmt.Sprintf("started, greeted in %s", h.Took.Round(time.Millisecond))
+	}
+	return "started"
+}
+
+func (a *app) problems(n int) error {
+	if n == 1 {
+		fmt.Fprintln(a.err, "1 problem")
+	} else {
+		fmt.Fprintf(a.err, "%d problems\n", n)
+	}
+	return errSilent
+}

@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/hookd/hookd/config"
+	"github.com/hookd/hookd/manager"
+	"github.com/hookd/hookd/protocol"
+	"github.com/hookd/hookd/rpc"
+)
+
+// session is one agent's connection.
+type session struct {
+	d      *daemon
+	caller *manager.Caller
+	since  time.Time
+
+	name      atomic.Pointer[string] // from its greeting; nil before
+	calls     atomic.Int64
+	lastEvent atomic.Pointer[string] // kind of the newest event, or the stage of the newest call
+	lastAt    atomic.Int64           // unix ms
+}
+
+func (d *daemon) agentServer(cfg *config.Config) rpc.ServerOptions {
+	sessions := map[*rpc.Conn]*session{} // guarded by d.mu
+	return rpc.ServerOptions{
+		MaxConnections: cfg.Limits.MaxConnections,
+		Authorize:      d.authorizeAgent(cfg.Socket.AllowUIDs),
+		Log:            d.log.Named("rpc"),
+		Open: func(c *rpc.Conn) rpc.Options {
+			s := d.newSession(c.Creds.PID, c.Creds.UID)
+			d.mu.Lock()
+			sessions[c] = s
+			d.sessions[s] = struct{}{}
+			d.mu.Unlock()
+			return s.peerOptions(cfg.Limits)
+		},
+		Closed: func(c *rpc.Conn) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			delete(d.sessions, sessions[c])
+			delete(sessions, c)
+		},
+	}
+}
+
+// authorizeAgent refuses, beside strangers, the processes of hooks: a reviewer
+// that starts an agent must not end up asking itself.
+func (d *daemon) authorizeAgent(allowed []int) func(rpc.Creds) error {
+	byUser := d.authorize(allowed)
+	return func(c rpc.Creds) error {
+		if err := byUser(c); err != nil {
+			return err
+		}
+		return d.notAHook(c.PID)
+	}
+}
+
+func (d *daemon) newSession(pid, uid int) *session {
+	return &session{d: d, caller: &manager.Caller{PID: pid, UID: uid}, since: time.Now()}
+}
+
+func (s *session) peerOptions(limits protocol.Limits) rpc.Options {
+	return rpc.Options{Handler: s, Limits: limits, Bytes: s.d.bytes, Log: s.d.log.Named("rpc")}
+}
+
+// serveStdio serves the process that started hookd as an agent. It returns
+// io.EOF when that side is done.
+func (d *daemon) serveStdio(ctx context.Context) error {
+	s := d.newSession(-1, -1)
+	d.mu.Lock()
+	d.sessions[s] = struct{}{}
+	d.mu.Unlock()
+	peer := rpc.NewPeer(ctx, d.Stdio, s.peerOptions(d.set.config.Limits))
+	select {
+	case <-peer.Done():
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), drainCalls, manager.ErrShuttingDown)
+	defer cancel()
+	// What could not be finished has been answered or its asker is gone.
+	_ = peer.Shutdown(drain)
+	d.mu.Lock()
+	delete(d.sessions, s)
+	d.mu.Unlock()
+	return io.EOF
+}
+
+// Accept implements [rpc.Handler].
+func (s *session) Accept(r *rpc.Request) rpc.Work {
+	if stage := s.d.stages.Method(r.Method); stage != nil {
+		return s.stage(stage, r)
+	}
+	switch r.Method {
+	case protocol.MethodEvent:
+		return s.event(r)
+	case protocol.MethodHello:
+		return s.hello(r)
+	}
+	return rpc.Work{}
+}
+
+// stage turns a request into a call of the manager. Nobody could read the
+// answer to a notification, so a stage without an id is not run.
+func (s *session) stage(stage *protocol.StageInfo, r *rpc.Request) rpc.Work {
+	if r.Notification() {
+		s.d.refused.Add(1)
+		s.d.log.Warn("a stage was sent without id and refused", zap.String("stage", string(stage.Name)), zap.String("agent", s.caller.Name))
+		return rpc.Work{}
+	}
+	s.calls.Add(1)
+	s.saw(string(stage.Name))
+	req, bad := protocol.DecodeRequest(stage, r.Members)
+	if bad != nil {
+		return refuse(bad)
+	}
+	plan := s.d.manager.Plan(s.caller, req)
+	return rpc.Work{
+		Inline: plan.Inline,
+		Run: func(ctx context.Context) ([]byte, error) {
+			res, err := plan.Run(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return res.AppendJSON(make([]byte, 0, 256), stage, req.Trail), nil
+		},
+	}
+}
+
+func refuse(err error) rpc.Work {
+	return rpc.Work{Inline: true, Run: func(context.Context) ([]byte, error) { return nil, err }}
+}
+
+// event hands an agent's event on. Sent as a request it is answered null.
+func (s *session) event(r *rpc.Request) rpc.Work {
+	ev, bad := protocol.DecodeEvent(r.Members)
+	if bad != nil {
+		s.d.dropped.Add(1)
+		s.d.log.Debug("event dropped", zap.String("agent", s.caller.Name), zap.String("why", bad.Message))
+		if r.Notification() {
+			return rpc.Work{}
+		}
+		return refuse(bad)
+	}
+	s.saw(string(ev.Kind))
+	s.d.manager.Publish(s.caller, ev)
+	if r.Notification() {
+		return rpc.Work{}
+	}
+	return rpc.Work{Inline: true, Run: func(context.Context) ([]byte, error) { return nil, nil }}
+}
+
+// hello learns who is there. It comes first or not at all, and once.
+func (s *session) hello(r *rpc.Request) rpc.Work {
+	if r.Notification() {
+		return rpc.Work{}
+	}
+	h, bad := protocol.DecodeAgentHello(r.Members)
+	if bad != nil {
+		w := refuse(bad)
+		w.Last = errors.Is(bad, &protocol.Error{Code: protocol.CodeVersionMismatch})
+		return w
+	}
+	if s.name.Load() != nil {
+		return refuse(protocol.Errorf(protocol.CodeInvalidRequest, "a second %s on one connection", protocol.MethodHello))
+	}
+	if s.calls.Load() > 0 {
+		return refuse(protocol.Errorf(protocol.CodeInvalidRequest, "%s comes before the first call", protocol.MethodHello))
+	}
+	if bad := s.caller.Greet(h); bad != nil {
+		return refuse(bad)
+	}
+	s.name.Store(&h.Name)
+	s.saw(protocol.MethodHello)
+	limits := s.d.limits()
+	return rpc.Work{Inline: true, Run: func(context.Context) ([]byte, error) {
+		return protocol.Marshal(protocol.AgentWelcome{
+			OK: true, Name: "hookd", Version: protocol.Version, Server: s.d.software(),
+			Generation: s.d.manager.Generation().Number,
+			Limits:     protocol.Limits{MaxMessageBytes: limits.MaxMessageBytes, MaxInFlight: limits.MaxInFlight},
+		})
+	}}
+}
+
+func (s *session) saw(what string) {
+	s.lastEvent.Store(&what)
+	s.lastAt.Store(time.Now().UnixMilli())
+}

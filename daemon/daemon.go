@@ -1,0 +1,297 @@
+// Package daemon is the running house: it makes sockets, hooks and config meet,
+// reloads, answers for its state, and takes everything down in order.
+//
+// The way in is [Run]. What happens while it runs:
+//
+//   - agent.go serves agents: every request becomes a call of the manager.
+//   - control.go serves those who rule hookd, on a socket of its own that no
+//     hook can hold up.
+//   - reload.go turns each good version of the config into a generation.
+//   - status.go says how everybody fares.
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/hookd/hookd/child"
+	"github.com/hookd/hookd/client"
+	"github.com/hookd/hookd/config"
+	"github.com/hookd/hookd/manager"
+	"github.com/hookd/hookd/mount"
+	"github.com/hookd/hookd/protocol"
+	"github.com/hookd/hookd/rpc"
+)
+
+// How long the parts of a shutdown may take. Together they stay under ten
+// seconds.
+const (
+	drainCalls     = 5 * time.Second
+	drainObservers = 300 * time.Millisecond
+	stopHooks      = 4600 * time.Millisecond
+)
+
+// Options say how to run.
+type Options struct {
+	// ConfigPath is the file; empty means none: defaults and the log.
+	ConfigPath string
+	// Socket and ControlSocket override the config; empty = not said.
+	Socket, ControlSocket string
+	// Stdio, when set, is served as an agent too. When it ends, Run returns.
+	Stdio io.ReadWriteCloser
+	// Builtins are kinds of in-process hooks besides those that ship.
+	Builtins []mount.Builtin
+	// Recorder is shown every answer before it is sent; nil = none.
+	Recorder manager.Recorder
+	// Version is what hookd calls its version.
+	Version string
+	// Stderr gets the log; nil = os.Stderr.
+	Stderr io.Writer
+	// Getenv looks up the environment; nil = os.Getenv.
+	Getenv func(string) string
+	// Reload asks for a reload each time something comes, such as a SIGHUP.
+	Reload <-chan os.Signal
+	// Hurry ends a shutdown at once when something comes, such as a second
+	// signal.
+	Hurry <-chan struct{}
+	// Serving, when set, is called when the sockets are open.
+	Serving func(Sockets)
+}
+
+// Sockets are where a daemon listens.
+type Sockets struct{ Agents, Control string }
+
+// Daemon is a running hookd.
+type daemon struct {
+	Options
+	log      *zap.Logger
+	level    zap.AtomicLevel
+	registry *mount.Registry
+	spawner  *child.Spawner
+	mounter  *mount.Mounter
+	manager  *manager.HookManager
+	stages   *protocol.StageTable
+	bytes    *rpc.Budget
+	agents   *rpc.Server
+	control  *rpc.Server
+	sockets  Sockets
+	started  time.Time
+
+	// requests is how everything that changes the set of hooks reaches the one
+	// goroutine that does (reload.go).
+	requests chan request
+	// refresh asks for a look at what the hooks said of themselves; one slot.
+	refresh chan struct{}
+	set     hookSet      // that goroutine's
+	view    atomic.Value // of view: what status may read of the set
+	watcher atomic.Pointer[config.Watcher]
+	drains  sync.WaitGroup // background work of reloads
+
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	mounted  map[*mount.Mounted]struct{} // all that are not closed
+
+	refused atomic.Int64 // stage calls sent as notifications
+	dropped atomic.Int64 // events that are not an agent's to send
+	denied  atomic.Int64 // connections of others
+}
+
+// Run serves until ctx ends, shuts down in order, and returns nil; or returns
+// why it could not start or go on.
+func Run(ctx context.Context, o Options) error {
+	if o.Stderr == nil {
+		o.Stderr = os.Stderr
+	}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	d := &daemon{
+		Options: o, level: zap.NewAtomicLevel(), stages: protocol.NewStageTable(), started: time.Now(),
+		requests: make(chan request), refresh: make(chan struct{}, 1), sessions: map[*session]struct{}{},
+		mounted: map[*mount.Mounted]struct{}{},
+	}
+	var err error
+	if d.registry, err = mount.NewRegistry(append(shipped(o.Stderr), o.Builtins...)...); err != nil {
+		return fmt.Errorf("built-in hooks: %w", err)
+	}
+	cfg, err := d.load()
+	if err != nil {
+		return err
+	}
+	d.log = newLogger(cfg.Log, d.level, o.Stderr)
+	d.setLevel(cfg.Log.Level)
+	d.sockets.Agents = client.SocketPath(cmp.Or(o.Socket, cfg.Socket.Path), o.Getenv)
+	d.sockets.Control = client.ControlSocketPath(cmp.Or(o.ControlSocket, cfg.Control.Path), d.sockets.Agents, o.Getenv)
+	return d.run(ctx, cfg)
+}
+
+// load reads the config, or makes the one that holds without a file.
+func (d *daemon) load() (*config.Config, error) {
+	if d.ConfigPath == "" {
+		return config.Default(), nil
+	}
+	return config.Load(d.ConfigPath, d.registry.Check)
+}
+
+func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
+	// The sockets come first: a second daemon must stop here, before it starts
+	// any hook.
+	control, err := listen(d.sockets.Control, cfg.Control)
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	defer control.Close()
+	agents, err := listen(d.sockets.Agents, cfg.Socket)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	defer agents.Close()
+
+	d.bytes = rpc.NewBudget(cfg.Limits.MaxBytesInFlight)
+	d.manager = manager.New(manager.Options{Log: d.log.Named("manager"), Recorder: d.Recorder})
+	d.spawner = child.NewSpawner()
+	defer d.spawner.Close()
+	d.mounter = mount.NewMounter(mount.MounterOptions{
+		Registry: d.registry, Spawner: d.spawner, Log: d.log.Named("hook"), Limits: cfg.Limits,
+		Server: d.software(), Folder: filepath.Dir(d.ConfigPath), OnState: d.hookState,
+	})
+	if err := d.firstGeneration(ctx, cfg); err != nil {
+		d.takeDown()
+		return err
+	}
+	d.agents = rpc.NewServer(d.agentServer(cfg))
+	d.control = rpc.NewServer(d.controlServer(cfg))
+
+	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	var parts sync.WaitGroup
+	serve := func(name string, s *rpc.Server, l net.Listener) {
+		parts.Go(func() {
+			if err := s.Serve(context.WithoutCancel(ctx), l); !errors.Is(err, rpc.ErrServerClosed) {
+				stop(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	serve("socket", d.agents, agents)
+	serve("control socket", d.control, control)
+	parts.Go(func() { d.reloads(serving) })
+	parts.Go(func() { d.watch(serving) })
+	if d.Stdio != nil {
+		parts.Go(func() { stop(d.serveStdio(serving)) })
+	}
+	d.log.Info("serving", zap.String("socket", d.sockets.Agents), zap.String("control_socket", d.sockets.Control),
+		zap.String("config", d.ConfigPath), zap.Int("hooks", len(d.manager.Generation().Hooks())), zap.String("version", d.Version))
+	if d.Serving != nil {
+		d.Serving(d.sockets)
+	}
+
+	select {
+	case <-ctx.Done():
+		d.log.Info("shutting down", zap.String("cause", context.Cause(ctx).Error()))
+	case <-serving.Done():
+		if err = context.Cause(serving); errors.Is(err, io.EOF) {
+			err = nil // stdio ended: the agent is done with us
+		}
+	}
+	d.shutdown(func() { stop(context.Canceled); parts.Wait() })
+	return err
+}
+
+// shutdown takes the house down from the door inwards: agents first, so that
+// calls under way still find their hooks; control last, so that status answers
+// meanwhile.
+func (d *daemon) shutdown(stopParts func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() { // ends with shutdown
+		select {
+		case <-d.Hurry:
+			cancel(errors.New("a second signal"))
+		case <-done:
+		}
+	}()
+
+	d.manager.DenyApprovals(manager.ErrShuttingDown)
+	calls, stopCalls := context.WithTimeoutCause(ctx, drainCalls, manager.ErrShuttingDown)
+	if err := d.agents.Shutdown(calls); err != nil {
+		d.log.Warn("calls were cut short", zap.Error(err))
+	}
+	stopCalls()
+	observers, stopObservers := context.WithTimeout(ctx, drainObservers)
+	if err := d.manager.Close(observers); err != nil {
+		d.log.Warn("observers were cut short", zap.Error(err))
+	}
+	stopObservers()
+	hooks, stopStopping := context.WithTimeout(ctx, stopHooks)
+	d.closeHooks(hooks)
+	stopStopping()
+	// Serve of the control socket is among the parts.
+	d.control.Close()
+	stopParts()
+	d.drains.Wait()
+	d.log.Info("stopped")
+}
+
+// takeDown ends what a failed start has begun.
+func (d *daemon) takeDown() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopHooks)
+	defer cancel()
+	d.closeHooks(ctx)
+	// Nothing was served, so there is nothing that could be cut short.
+	_ = d.manager.Close(ctx)
+}
+
+func listen(path string, l config.Listener) (*rpc.Listener, error) {
+	return rpc.Listen(rpc.ListenConfig{Path: path, Mode: l.Mode, Group: l.Group})
+}
+
+func (d *daemon) software() protocol.Software {
+	return protocol.Software{Name: "hookd", Version: d.Version}
+}
+
+// authorize lets hookd's own user, root and those whom the config names in.
+func (d *daemon) authorize(allowed []int) func(rpc.Creds) error {
+	return func(c rpc.Creds) error {
+		if c.UID == os.Geteuid() || c.UID == 0 || slices.Contains(allowed, c.UID) {
+			return nil
+		}
+		d.denied.Add(1)
+		return fmt.Errorf("user %d may not connect here", c.UID)
+	}
+}
+
+// newLogger writes to stderr: JSON for machines, lines for people. Nothing is
+// sampled, so that no failure of a hook goes missing.
+func newLogger(c config.Log, level zap.AtomicLevel, stderr io.Writer) *zap.Logger {
+	enc := zap.NewProductionEncoderConfig()
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	enc.EncodeDuration = zapcore.StringDurationEncoder
+	encoder := zapcore.NewJSONEncoder(enc)
+	if c.Format == "console" {
+		encoder = zapcore.NewConsoleEncoder(enc)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(stderr)), level)).Named("hookd")
+}
+
+func (d *daemon) setLevel(name string) {
+	// The config has been checked, and an unknown word would leave the level.
+	if l, err := zapcore.ParseLevel(strings.ToLower(name)); err == nil {
+		d.level.SetLevel(l)
+	}
+}

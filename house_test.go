@@ -1,0 +1,104 @@
+package hookd_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/hookd/hookd/"
+
+// rooms says which of our packages each folder may import, as ARCHITECTURE.md
+// draws it. A folder that is not listed may import nothing of ours.
+var rooms = map[string][]string{
+	"protocol":      {},
+	"hook":          {"protocol"},
+	"hook/serve":    {"protocol", "hook", "rpc"},
+	"hook/hooktest": {"protocol", "hook", "hook/serve"},
+	"rpc":           {"protocol"},
+	"manager":       {"hook", "protocol"},
+	"child":         {},
+	"config":        {"protocol", "hook"},
+	"mount":         {"hook", "protocol", "rpc", "child", "config"},
+	"builtin":       {"hook", "protocol"},
+	"client":        {"protocol", "rpc"},
+	"daemon":        {"protocol", "hook", "rpc", "manager", "child", "config", "mount", "builtin", "client"},
+	"cmd/hookd/cli": {"protocol", "hook", "rpc", "manager", "child", "config", "mount", "builtin", "client", "daemon"},
+	"cmd/hookd":     {"cmd/hookd/cli"},
+	// Examples show what people outside may use.
+	"examples/custom":      {"protocol", "hook", "mount", "cmd/hookd/cli"},
+	"examples/hooks/guard": {"protocol", "hook", "hook/serve"},
+}
+
+// only says which single folder may import a package that is nobody else's.
+var only = map[string]string{
+	"os/exec":                          "child",
+	"github.com/sourcegraph/jsonrpc2":  "rpc",
+	"github.com/fsnotify/fsnotify":     "config",
+	"github.com/tailscale/hujson":      "config",
+	"github.com/gofrs/flock":           "rpc",
+	"github.com/evanphx/json-patch/v5": "manager",
+	"github.com/spf13/cobra":           "cmd/hookd/cli",
+}
+
+// pure folders must stay free of the outside world.
+var pure = map[string][]string{
+	"protocol": {"net", "os", "os/exec", "io/fs"},
+	"hook":     {"net", "os", "os/exec", "io/fs"},
+	"manager":  {"net", "os", "os/exec", "io/fs", "syscall"},
+}
+
+// TestHouse holds the walls between the rooms: who may import whom.
+func TestHouse(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		seen[dir] = true
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			checkImport(t, path, dir, name)
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for dir := range rooms {
+		require.True(t, seen[dir], "the room %s is in the table and not in the tree", dir)
+	}
+}
+
+func checkImport(t *testing.T, path, dir, name string) {
+	if ours, ok := strings.CutPrefix(name, module); ok {
+		allowed, known := rooms[dir]
+		if !known {
+			t.Errorf("%s: %s is no room of the house: add it to the table and to ARCHITECTURE.md", path, dir)
+		} else if !slices.Contains(allowed, ours) {
+			t.Errorf("%s: %s may not import %s", path, dir, ours)
+		}
+	}
+	if room, ok := only[name]; ok && dir != room {
+		t.Errorf("%s: only %s imports %s", path, room, name)
+	}
+	if slices.Contains(pure[dir], name) {
+		t.Errorf("%s: %s stays free of %s", path, dir, name)
+	}
+}

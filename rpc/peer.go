@@ -1,0 +1,432 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/sourcegraph/jsonrpc2"
+	"go.uber.org/zap"
+
+	"github.com/hookd/hookd/protocol"
+)
+
+// Request is one request or notification that was read from a peer.
+type Request struct {
+	// Method is never empty.
+	Method string
+	// ID is zero for a notification.
+	ID ID
+	// Params is the params object byte for byte as it was sent, nil when it was
+	// absent. It may be kept and must not be changed.
+	Params jsontext.Value
+	// Members are the top-level members of Params, nil when Params is nil.
+	Members protocol.Object
+	// Peer is where the request came from.
+	Peer *Peer
+	// Size is the length of the line in bytes.
+	Size int
+}
+
+// Notification reports whether nobody waits for an answer.
+func (r *Request) Notification() bool { return r.ID == ID{} }
+
+// Handler is all that this package knows of what its messages mean.
+type Handler interface {
+	// Accept is told each request and notification that may be served, in the
+	// order of arrival, and says what to do. It runs on the read loop and must
+	// not wait. Requests that are refused before (over a limit, shutting down,
+	// id in flight) and $/cancelRequest do not come here.
+	Accept(r *Request) Work
+}
+
+// Work is what a [Handler] wants done for one request.
+type Work struct {
+	// Run answers the request with JSON, which must not be changed afterwards,
+	// or nil for null. Of errors, a [protocol.Error] is sent as it is, and any
+	// other as -32603 with its text in the log only. The context ends when the peer cancels the request or
+	// goes away; its cause says which. A panic is answered as -32603.
+	//
+	// A nil Run means -32601, and for a notification that all is done. The
+	// result and error of a notification's Run are dropped, and it always runs
+	// inline.
+	Run func(ctx context.Context) (result []byte, err error)
+	// Inline says that Run does not wait: it runs on the read loop, in order,
+	// which saves a hand-off to a goroutine. It can't be cancelled by the peer.
+	Inline bool
+	// Last closes the peer as soon as the answer is written.
+	Last bool
+}
+
+// Options are the settings of a [Peer]. The zero value works: every request
+// is refused.
+type Options struct {
+	// Handler is told what arrives. With nil, every request is answered -32601
+	// and every notification dropped; both are noise.
+	Handler Handler
+	// Limits bound line length, depth and open requests.
+	Limits protocol.Limits
+	// Bytes, when set, bounds the bytes of lines being read and of unanswered
+	// requests of all peers that share it. Over it a request is answered -32002.
+	Bytes *Budget
+	// WriteTimeout is how long the peer may take to read what is being written
+	// to it; then it is closed. Default 5 s.
+	WriteTimeout time.Duration
+	// FrameTimeout is how long a line may take from its first byte to its end;
+	// then the peer is closed. Default 10 s.
+	FrameTimeout time.Duration
+	// MaxQueuedBytes is how much may wait to be written, not counting what is
+	// being written; default 1 MiB. One message may always wait, even a larger
+	// one. Over it a call or notification fails with [ErrOverloaded], and an
+	// answer closes the peer.
+	MaxQueuedBytes int
+	// MaxNotifications is how many notifications per second the peer may send;
+	// those above are dropped and reported once per second as
+	// [NoiseNotificationFlood]. 0 means no limit.
+	MaxNotifications int
+	// Silent leaves lines that can't be read unanswered: they are only counted.
+	// It is meant for the side that calls hooks, whose loops expect nothing but
+	// requests and whose debug prints are not requests.
+	Silent bool
+	// FirstID is the id of the first call; default 1. A supervisor that starts
+	// a process anew may begin elsewhere, so that ids of the old one match nothing.
+	FirstID uint64
+	// Log gets what nobody else is told (the text behind a -32603, stacks), never
+	// params. nil means none.
+	Log *zap.Logger
+	// OnNoise is told what arrived and had no meaning. It runs on the read loop
+	// and must not wait. nil drops it.
+	OnNoise func(Noise)
+}
+
+// Peer is one end of a stream of JSON-RPC lines. Its methods may be called
+// from several goroutines at once.
+type Peer struct {
+	o      Options
+	rw     io.ReadWriteCloser
+	fd     syscall.RawConn // of rw, nil when there is none
+	ctx    context.Context // ends when the peer begins to close; the base of all requests
+	cancel context.CancelCauseFunc
+	conn   *jsonrpc2.Conn
+	stream lineStream
+	out    outbox
+	ready  chan struct{}  // closed when conn is set
+	closed chan struct{}  // closed when rw is
+	heard  atomic.Bool    // a line has arrived
+	wg     sync.WaitGroup // the read loop and requests
+
+	mu         sync.Mutex
+	nextID     uint64
+	calls      map[uint64]*call               // waiting for their answers
+	late       map[uint64]struct{}            // given up; an answer to them is late
+	forgotten  []uint64                       // given up, and the library does not know yet
+	open       map[ID]context.CancelCauseFunc // requests being answered on goroutines
+	inFlight   int                            // those and the one on the read loop
+	unanswered int                            // those and what is being queued as their answers
+	draining   bool
+	idle       []func() // called when unanswered is 0 and all is written
+}
+
+// call is where a caller waits for an answer. The caller and the read loop
+// agree through Peer.calls which of them ends it: who takes it out.
+type call struct {
+	message
+	result jsontext.Value
+	err    error
+}
+
+// NewPeer starts reading rw, which belongs to the peer from now on; its Close
+// must end a Read that waits. When ctx ends, the peer closes. Somebody must
+// call [Peer.Close] or [Peer.Shutdown].
+func NewPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
+	p := newPeer(ctx, rw, o)
+	p.start()
+	return p
+}
+
+func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
+	o.Limits = o.Limits.WithDefaults()
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 5*time.Second)
+	o.FrameTimeout = cmp.Or(o.FrameTimeout, 10*time.Second)
+	o.MaxQueuedBytes = cmp.Or(o.MaxQueuedBytes, 1<<20)
+	o.FirstID = cmp.Or(o.FirstID, 1)
+	if o.OnNoise == nil {
+		o.OnNoise = func(Noise) {}
+	}
+	p := &Peer{o: o, rw: rw, nextID: o.FirstID, ready: make(chan struct{}), closed: make(chan struct{})}
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	p.stream.peer = p
+	p.stream.lines = lineReader{
+		r:       rw,
+		max:     o.Limits.MaxMessageBytes,
+		budget:  o.Bytes,
+		timeout: o.FrameTimeout,
+		slow:    func() { p.Fail(ErrSlowLine) },
+	}
+	p.out = outbox{w: rw, timeout: o.WriteTimeout, max: o.MaxQueuedBytes, closed: p.cantWrite}
+	p.fd = descriptor(rw)
+	if nonblocking(p.fd) {
+		p.out.raw = p.fd
+	}
+	in := p.fd
+	if s, ok := rw.(*stdio); ok {
+		in = descriptor(s.in)
+	}
+	if nonblocking(in) {
+		p.stream.lines.raw = in
+	}
+	return p
+}
+
+func (p *Peer) start() {
+	p.wg.Add(1) // until the read loop ends
+	p.conn = jsonrpc2.NewConn(p.ctx, &p.stream, handler{p},
+		jsonrpc2.OnRecv(p.stream.received), jsonrpc2.OnSend(p.stream.sending), jsonrpc2.SetLogger(noLog{}))
+	close(p.ready)
+}
+
+// noLog keeps the library from writing to stderr: what it would say is either
+// noise or the reason in Err.
+type noLog struct{}
+
+func (noLog) Printf(string, ...any) {}
+
+// callField carries a message through the library, which passes extra fields
+// of a request on without reading them.
+const callField = "message"
+
+// Call sends a request and waits for its answer. params are JSON, nil for none; they
+// may be kept until they are written and must not be changed meanwhile. When ctx ends,
+// Call returns its cause and the peer is told with $/cancelRequest.
+//
+// Errors are a *[protocol.Error] when the peer answered with one, and otherwise wrap
+// [ErrClosed], [ErrOversize], [ErrGarbage], [ErrDuplicateMember] or [ErrOverloaded].
+func (p *Peer) Call(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	c := &call{err: ErrGarbage} // until there is an answer: nothing must not look like null
+	p.mu.Lock()
+	if len(p.forgotten) >= maxLate {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("%w: %d calls were given up", ErrOverloaded, maxLate)
+	}
+	id := p.nextID
+	p.nextID++
+	if p.calls == nil {
+		p.calls = map[uint64]*call{}
+	}
+	p.calls[id] = c
+	p.mu.Unlock()
+
+	c.encodeRequest(NumberID(id), method, params)
+	wait, err := p.conn.DispatchCall(p.ctx, method, nil,
+		jsonrpc2.PickID(jsonrpc2.ID{Num: id}), jsonrpc2.ExtraField(callField, &c.message))
+	if err != nil {
+		p.takeCall(id)
+		return nil, p.sendError(err)
+	}
+	p.out.kick()
+	err = wait.Wait(ctx, nil)
+	if err != nil && ctx.Err() != nil {
+		if p.giveUp(id, c) {
+			return nil, context.Cause(ctx)
+		}
+		// The answer came at the same moment.
+		err = wait.Wait(context.Background(), nil)
+	}
+	if err != nil {
+		p.takeCall(id)
+		return nil, p.Err()
+	}
+	return c.result, c.err
+}
+
+// takeCall takes a call out of those that wait. It returns nil when there is none.
+func (p *Peer) takeCall(id uint64) *call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.calls[id]
+	delete(p.calls, id)
+	return c
+}
+
+// maxLate is how many given-up calls are remembered, to name late answers and
+// to tell the library.
+const maxLate = 1024
+
+// giveUp ends a call whose caller waits no longer. It reports false when its
+// answer is being delivered.
+func (p *Peer) giveUp(id uint64, c *call) bool {
+	p.mu.Lock()
+	if p.calls[id] == nil {
+		p.mu.Unlock()
+		return false
+	}
+	delete(p.calls, id)
+	if p.late == nil {
+		p.late = map[uint64]struct{}{}
+	} else if len(p.late) >= maxLate {
+		clear(p.late)
+	}
+	p.late[id] = struct{}{}
+	p.forgotten = append(p.forgotten, id)
+	first := len(p.forgotten) == 1
+	p.mu.Unlock()
+	if first { // else the read loop is on its way already
+		p.stream.wake()
+	}
+	if p.out.withdraw(&c.message) { // it was never asked
+		p.mu.Lock()
+		delete(p.late, id)
+		p.mu.Unlock()
+	} else {
+		// When so much waits that this does not fit, the peer won't miss it.
+		_ = p.notify(&message{}, cancelMethod, fmt.Appendf(nil, `{"id":%d}`, id))
+	}
+	return true
+}
+
+// Notify sends a notification and returns when it is written. Calls and answers
+// overtake it. When ctx ends first, it is withdrawn and the cause of ctx returned.
+func (p *Peer) Notify(ctx context.Context, method string, params []byte) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	m := &message{patient: true, done: make(chan error, 1)}
+	if err := p.notify(m, method, params); err != nil {
+		return err
+	}
+	select {
+	case err := <-m.done:
+		return err
+	case <-ctx.Done():
+	}
+	if p.out.withdraw(m) {
+		return context.Cause(ctx)
+	}
+	return <-m.done // it has begun; the write deadline ends it
+}
+
+// TryNotify queues a notification like [Peer.Notify] and does not wait.
+func (p *Peer) TryNotify(method string, params []byte) error {
+	return p.notify(&message{patient: true}, method, params)
+}
+
+func (p *Peer) notify(m *message, method string, params []byte) error {
+	m.encodeRequest(ID{}, method, params)
+	if err := p.conn.Notify(p.ctx, method, nil, jsonrpc2.ExtraField(callField, m)); err != nil {
+		return p.sendError(err)
+	}
+	p.out.kick()
+	return nil
+}
+
+// sendError names what the library's send failed with.
+func (p *Peer) sendError(err error) error {
+	if errors.Is(err, jsonrpc2.ErrClosed) {
+		<-p.ctx.Done()
+		return p.Err()
+	}
+	return err
+}
+
+// send queues a message that the library has no words for.
+func (p *Peer) send(m *message) {
+	if err := p.out.put(m); err != nil {
+		p.cantAnswer(err)
+		return
+	}
+	p.out.kick()
+}
+
+// cantAnswer closes the peer when it leaves its answers unread.
+func (p *Peer) cantAnswer(err error) {
+	if errors.Is(err, ErrOverloaded) {
+		p.Fail(fmt.Errorf("%w: %w", ErrSlowReader, err))
+	}
+}
+
+// lastLines is how long answers are still read from a peer that nothing can be
+// written to any more: a program that answers and exits has both at once.
+const lastLines = 250 * time.Millisecond
+
+func (p *Peer) cantWrite(reason error) {
+	switch {
+	case p.ctx.Err() != nil:
+	case errors.Is(reason, ErrSlowReader):
+		p.Fail(reason)
+	default:
+		time.AfterFunc(lastLines, func() { p.Fail(reason) })
+	}
+}
+
+// InFlight returns how many requests of the peer are being answered.
+func (p *Peer) InFlight() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inFlight
+}
+
+// Done is closed when the peer begins to close.
+func (p *Peer) Done() <-chan struct{} { return p.ctx.Done() }
+
+// Err is nil while the peer is open, and then wraps [ErrClosed] and the reason.
+func (p *Peer) Err() error {
+	return closedBy(context.Cause(p.ctx))
+}
+
+// Shutdown refuses new requests with -32003, waits until the open ones are answered
+// and written, and closes. When ctx ends first, it closes at once and returns its cause.
+func (p *Peer) Shutdown(ctx context.Context) error {
+	done := make(chan struct{})
+	p.mu.Lock()
+	p.draining = true
+	p.mu.Unlock()
+	p.whenIdle(func() { close(done) })
+	var err error
+	select {
+	case <-done:
+	case <-p.ctx.Done():
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	_ = p.Close()
+	return err
+}
+
+// whenIdle calls f as soon as no request is open and all answers are written,
+// or never will be.
+func (p *Peer) whenIdle(f func()) {
+	p.mu.Lock()
+	idle := p.unanswered == 0
+	if !idle {
+		p.idle = append(p.idle, f)
+	}
+	p.mu.Unlock()
+	if idle {
+		p.out.whenIdle(f)
+	}
+}
+
+// Fail closes the peer for a reason and does not wait, so a [Handler] may call it.
+func (p *Peer) Fail(reason error) {
+	p.cancel(closedBy(reason))
+}
+
+// Close closes the stream, ends the contexts of open requests and waits for them.
+// A [Handler] must not call it: see [Peer.Fail] and [Work].
+func (p *Peer) Close() error {
+	p.Fail(ErrShutdown)
+	<-p.closed
+	p.out.wg.Wait()
+	p.wg.Wait()
+	return nil
+}

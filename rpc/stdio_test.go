@@ -1,0 +1,159 @@
+package rpc
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// inherited makes a descriptor look as one does that another process has made:
+// it blocks.
+func inherited(t *testing.T, fd int) *os.File {
+	t.Helper()
+	require.NoError(t, unix.SetNonblock(fd, false))
+	return os.NewFile(uintptr(fd), "inherited")
+}
+
+func TestStdio(t *testing.T) {
+	pipes := func(t *testing.T) (in, out, theirIn, theirOut *os.File) {
+		var a, b [2]int
+		require.NoError(t, unix.Pipe(a[:]))
+		require.NoError(t, unix.Pipe(b[:]))
+		return inherited(t, a[0]), inherited(t, b[1]), os.NewFile(uintptr(b[0]), ""), os.NewFile(uintptr(a[1]), "")
+	}
+	sockets := func(t *testing.T) (in, out, theirIn, theirOut *os.File) { // as Node makes them
+		a, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		b, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		require.NoError(t, err)
+		return inherited(t, a[0]), inherited(t, b[0]), os.NewFile(uintptr(b[1]), ""), os.NewFile(uintptr(a[1]), "")
+	}
+	for name, make := range map[string]func(*testing.T) (in, out, theirIn, theirOut *os.File){"pipes": pipes, "sockets": sockets} {
+		t.Run(name, func(t *testing.T) {
+			in, out, theirIn, theirOut := make(t)
+			defer theirIn.Close()
+			defer theirOut.Close()
+			p := NewPeer(t.Context(), Stdio(in, out), Options{Handler: newHandler()})
+			big := `{"a":"` + strings.Repeat("x", 1<<20) + `"}`
+			go func() { _, _ = io.WriteString(theirOut, request(1, "echo", big)+"\n") }()
+			got, err := io.ReadAll(io.LimitReader(theirIn, int64(len(big)+len(`{"jsonrpc":"2.0","id":1,"result":}`)+1)))
+			require.NoError(t, err)
+			require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":`+big+"}\n", string(got))
+			if name == "pipes" {
+				require.False(t, nonblocking(descriptor(in)), "others have it too")
+			}
+
+			// Calls that are given up while the other side is silent.
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			_, err = p.Call(ctx, "m", nil)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Eventually(t, func() bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return len(p.forgotten) == 0
+			}, 10*time.Second, time.Millisecond)
+
+			require.NoError(t, p.Close(), "while it reads")
+			rest, err := io.ReadAll(theirIn)
+			require.NoError(t, err)
+			require.Contains(t, string(rest), cancelMethod)
+		})
+	}
+}
+
+func TestStdioOfAFileAndNothing(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	path := t.TempDir() + "/in"
+	require.NoError(t, os.WriteFile(path, []byte(request(1, "echo", `{}`)+"\n"), 0o600))
+	in, err := os.Open(path)
+	require.NoError(t, err)
+	out, err := os.Create(path + ".out")
+	require.NoError(t, err)
+	for _, files := range [][2]*os.File{{in, out}, {null, null}} {
+		p := NewPeer(t.Context(), Stdio(files[0], files[1]), Options{Handler: newHandler()})
+		<-p.Done()
+		require.ErrorIs(t, p.Err(), io.EOF)
+		require.NoError(t, p.Close())
+	}
+	got, err := os.ReadFile(path + ".out")
+	require.NoError(t, err)
+	require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n", string(got))
+}
+
+// duplex is a stream that can do nothing but what it must.
+type duplex struct {
+	io.Reader
+	io.Writer
+	close func() error
+}
+
+func (d duplex) Close() error { return d.close() }
+
+func TestPlainStream(t *testing.T) {
+	in, theirOut := io.Pipe()
+	theirIn, out := io.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, theirIn) }()
+	p := NewPeer(t.Context(), duplex{in, out, func() error {
+		in.Close()
+		return out.Close()
+	}}, Options{FrameTimeout: 10 * time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := theirOut.Write([]byte("\n"))
+	require.NoError(t, err)
+	for range maxLate + 1 { // the read loop, which waits, can't be woken, and yet there is a bound
+		_, err = p.Call(&lateContext{Context: ctx}, "m", nil)
+	}
+	require.ErrorIs(t, err, ErrOverloaded)
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = theirOut.Write([]byte("{\"half")) })
+	<-p.Done()
+	require.ErrorIs(t, p.Err(), ErrSlowLine)
+	require.NoError(t, p.Close())
+	require.NoError(t, theirIn.Close())
+	wg.Wait()
+}
+
+func TestPipeThatIsNotRead(t *testing.T) {
+	for _, params := range [][]byte{
+		[]byte(`{"a":"` + strings.Repeat("x", 500_000) + `"}`), // ends in the middle of a line
+		[]byte(`{"a":"` + strings.Repeat("x", 3000) + `"}`),
+	} {
+		in, theirOut, err := os.Pipe()
+		require.NoError(t, err)
+		theirIn, out, err := os.Pipe()
+		require.NoError(t, err)
+		p := NewPeer(t.Context(), Stdio(in, out), Options{WriteTimeout: 50 * time.Millisecond})
+		for err == nil {
+			err = p.Notify(t.Context(), "event", params)
+		}
+		require.ErrorIs(t, err, ErrSlowReader)
+		require.ErrorIs(t, p.Err(), ErrSlowReader)
+		require.NoError(t, p.Close())
+		require.NoError(t, theirIn.Close())
+		require.NoError(t, theirOut.Close())
+	}
+}
+
+func TestSocketThatIsNotRead(t *testing.T) {
+	h := newHandler()
+	p, w := start(t, Options{Handler: h, WriteTimeout: 50 * time.Millisecond, MaxQueuedBytes: 1 << 30})
+	line := request(1, "echo", `{"a":"`+strings.Repeat("x", 100_000)+`"}`) + "\n"
+	for {
+		if _, err := io.WriteString(w, line); err != nil {
+			break
+		}
+	}
+	<-p.Done()
+	require.ErrorIs(t, p.Err(), ErrSlowReader)
+}
