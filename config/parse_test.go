@@ -288,7 +288,7 @@ func TestProcessKey(t *testing.T) {
 	for _, same := range []string{
 		`"priority": 5`, `"match": {"tools": ["bash"]}`, `"timeout_ms": 5`, `"approval_timeout_ms": 5`, `"observer_timeout_ms": 5`,
 		`"fail_policy": "deny"`, `"required": true`, `"recheck": true`, `"mode": "shadow"`, `"when": "asked"`, `"may_respond": true`,
-		`"max_repeats": null`, `"key_strategies": {"a": "merge_list"}`, `"enabled": false`, `/* a comment */ "max_in_flight": 1`,
+		`"max_repeats": null`, `"key_strategies": {"a": "merge_list"}`, `"enabled": false`, `/* a comment */ "max_in_flight": 0`,
 	} {
 		require.Equal(t, base, key(same), same)
 	}

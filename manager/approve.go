@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,52 +34,68 @@ func (r *run) approveStage(ctx context.Context, limit clock) {
 // and turns the answer into the call's verdict.
 func (r *run) approveCall(ctx context.Context, limit clock, digest string) {
 	res := &r.result
+	decidedBy := res.DecidedBy
+	res.DecidedBy = "" // an approver's name, when it is a no
 	res.Approval = r.approve(ctx, limit, digest)
 	if r.cancelled != nil {
 		return
 	}
 	if !res.Approval.Approved {
 		res.Action, res.Reason = protocol.ActionDeny, res.Approval.Reason
-		res.Subject, res.Respond = nil, nil
 		return
 	}
 	if res.Action != protocol.ActionAsk {
+		res.DecidedBy = decidedBy
 		return
 	}
 	// The question has been answered: what is left is the call itself.
 	switch {
 	case res.Respond != nil:
-		res.Action = protocol.ActionRespond
+		res.Action, res.DecidedBy = protocol.ActionRespond, r.responder
 	case res.Subject != nil:
-		res.Action = protocol.ActionModify
+		res.Action, res.DecidedBy = protocol.ActionModify, r.changer
 	default:
-		res.Action, res.DecidedBy = protocol.ActionContinue, ""
+		res.Action = protocol.ActionContinue
 	}
-	res.Reason, res.Permission = res.Approval.Reason, ""
+	res.Reason = res.Approval.Reason
 }
 
-// approve asks the approvers that are due, one after another; the first no
-// ends it. No readable yes is a no.
-func (r *run) approve(ctx context.Context, limit clock, digest string) *protocol.ApprovalResult {
-	stage := r.m.stages.Stage(protocol.StageApproveTool)
+// approve asks the approvers that are due. agent is how long the agent waits.
+func (r *run) approve(ctx context.Context, agent clock, digest string) *protocol.ApprovalResult {
 	var due []*member
 	there := false // an approver whose word counts
+	limit := clock{cause: errHookTimeout}
 	for _, mb := range r.gen.byStage[protocol.StageApproveTool] {
 		if r.matches(mb) && (mb.When != hook.IfAsked || r.asked) {
 			due = append(due, mb)
-			there = there || mb.Mode == hook.Enforce || mb.Mode == hook.Warn
-			if longest := mb.ApprovalTimeout; limit.cause == nil || (limit.cause == errHookTimeout && longest > limit.limit) {
-				limit = clock{longest, errHookTimeout}
-			}
+			there = there || mb.counts()
+			limit.limit = max(limit.limit, mb.ApprovalTimeout)
 		}
 	}
 	res := &protocol.ApprovalResult{Digest: digest}
-	if !there {
-		res.Approved = !r.asked && r.gen.rules.ApproveUnasked
-		if !res.Approved {
-			res.Reason = reasonNobody
-		}
+	res.Approved = there || !r.asked && r.gen.rules.ApproveUnasked
+	if !res.Approved {
+		res.Reason = reasonNobody
 	}
+	if len(due) > 0 {
+		if agent.limit != 0 {
+			left := max(agent.limit-r.m.now().Sub(r.started), 1)
+			if left < limit.limit {
+				limit = clock{left, agent.cause}
+			}
+		}
+		r.askApprovers(ctx, limit, due, res)
+	}
+	if res.Approved && r.m.approvals.Err() != nil {
+		res.Approved, res.Reason, res.By = false, context.Cause(r.m.approvals).Error(), ""
+	}
+	return res
+}
+
+// askApprovers asks one after another; the first no ends it. No readable yes
+// is a no.
+func (r *run) askApprovers(ctx context.Context, limit clock, due []*member, res *protocol.ApprovalResult) {
+	stage := r.m.stages.Stage(protocol.StageApproveTool)
 	ctx, stop := r.untilShutdown(ctx)
 	defer stop()
 	ctx, cancel := limit.start(ctx)
@@ -89,32 +106,31 @@ func (r *run) approve(ctx context.Context, limit clock, digest string) *protocol
 			continue
 		}
 		a, step := r.askApprover(ctx, mb, stage)
-		no := !a.Approved
-		reason := r.refusal(ctx, mb, &step, a, limit)
+		no, reason := !a.Approved, r.refusal(ctx, mb, &step, a, limit)
 		switch {
 		case mb.Mode == hook.Shadow:
-			step.Outcome = protocol.OutcomeShadow
+			hideOutcome(&step)
 			no = false
 		case mb.Mode == hook.Warn && no && step.Outcome != protocol.OutcomeCancelled:
 			r.warn(mb, "would have refused (mode warn): %s", reason)
+			if step.Outcome.Failed() {
+				r.passOver(&step)
+			}
 			no = false
+		case !no:
+			res.Reason, res.By = a.Reason, cmp.Or(a.By, mb.Name)
 		}
 		r.result.Trail = append(r.result.Trail, step)
 		mb.unit.stats.turn(&step)
 		if no {
 			res.Approved, res.Reason, res.By = false, reason, a.By
-			r.result.DecidedBy = mb.Name
-			r.skipRestOf(due[i+1:])
-			return res
-		}
-		if mb.Mode == hook.Enforce || mb.Mode == hook.Warn {
-			res.Approved, res.Reason, res.By = true, a.Reason, a.By
-			if res.By == "" {
-				res.By = mb.Name
+			if step.Outcome != protocol.OutcomeCancelled {
+				r.result.DecidedBy = mb.Name
 			}
+			r.skipRestOf(due[i+1:])
+			return
 		}
 	}
-	return res
 }
 
 // untilShutdown ends ctx also when all approvals must become a no.
@@ -165,7 +181,10 @@ func (r *run) refusal(ctx context.Context, mb *member, step *protocol.Step, a pr
 	case protocol.OutcomeCancelled:
 		return context.Cause(ctx).Error()
 	case protocol.OutcomeTimeout:
-		return fmt.Sprintf("approval timed out (%s)", seconds(min(mb.ApprovalTimeout, max(limit.limit, 0))))
+		if ctx.Err() == nil {
+			return fmt.Sprintf("approval timed out (%s)", seconds(mb.ApprovalTimeout))
+		}
+		fallthrough
 	case protocol.OutcomeChainDeadline:
 		return fmt.Sprintf("approval timed out (%s)", seconds(limit.limit))
 	}

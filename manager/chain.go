@@ -67,9 +67,12 @@ func (p *Plan) Run(ctx context.Context) (*protocol.Result, error) {
 		p.gen = m.current.Load()
 	}
 	defer p.gen.release()
+	if p.gen.closed {
+		return nil, protocol.Errorf(protocol.CodeShuttingDown, "%v", ErrShuttingDown)
+	}
 	r := &run{
 		m: m, gen: p.gen, caller: p.caller, base: p.req, stage: p.req.Stage,
-		subject: p.req.Subject, agent: p.caller.agentName(p.req.Meta), started: m.now(),
+		subject: p.req.Subject, tool: p.req.Tool(), agent: p.caller.agentName(p.req.Meta), started: m.now(),
 	}
 	r.result.Generation = p.gen.Number
 	chain, approval, err := r.deadlines()
@@ -97,16 +100,19 @@ type run struct {
 
 	meta    protocol.Object // filled at the first hook
 	subject protocol.Object // as the hooks made it
+	tool    string          // in subject; "" where there is none
 	version int             // counts the changes of subject
 	state   protocol.Object
 	turns   []seen
 	started time.Time
 
-	asked       bool // an interceptor said ask
-	mustApprove bool // a respond that may not pass by the approvers
+	asked       bool   // an interceptor said ask
+	mustApprove bool   // a respond that may not pass by the approvers
+	changer     string // the hook that changed subject last
+	responder   string // the hook whose respond is used
 	result      protocol.Result
 	cancelled   error // why the agent no longer waits
-	failures    []failure
+	failures    []protocol.Step
 }
 
 // seen remembers what a member saw, for the recheck.
@@ -116,26 +122,19 @@ type seen struct {
 	version int // of the subject, after its turn
 }
 
-type failure struct {
-	mb   *member
-	step protocol.Step
-}
-
 // deadlines says how long the chain and the approvals may take. A deadline of
-// the agent's caps both, less what the way back needs.
+// the agent's caps both, less what the way back needs; that of the approvals
+// counts from the start of the call.
 func (r *run) deadlines() (chain, approval clock, err *protocol.Error) {
 	chain = clock{r.gen.rules.ChainTimeout, errChainDeadline}
-	own := time.Duration(r.base.DeadlineMS) * time.Millisecond
-	if own != 0 && own < minDeadline {
-		return chain, approval, protocol.InvalidParams("deadline_ms", "must be at least %d", minDeadline.Milliseconds())
-	}
+	own, err := deadline("deadline_ms", r.base.DeadlineMS)
 	chain.cap(own)
 	approval.cap(own)
 	if own == 0 {
 		chain.cap(r.caller.Deadline)
 		approval.cap(r.caller.ApprovalDeadline)
 	}
-	return chain, approval, nil
+	return chain, approval, err
 }
 
 // clock is a time limit with the reason that holds when it runs out; a zero
@@ -163,27 +162,18 @@ func (c clock) start(ctx context.Context) (context.Context, context.CancelFunc) 
 
 func (r *run) passDisabled() {
 	r.result.Warnings = append(r.result.Warnings, "hooks are disabled in the config: nothing was checked")
-	if r.stage.Name == protocol.StageApproveTool || r.base.Approve {
+	if r.stage.Name == protocol.StageApproveTool || r.base.Approve && r.stage.Name == protocol.StageBeforeTool {
 		r.result.Approval = &protocol.ApprovalResult{Approved: true, Reason: "hooks are disabled in the config", Digest: r.base.Digest()}
 	}
 }
 
-// intercept runs the interceptors, the guards' second look, and the approvers
-// when they are due in the same call.
+// intercept runs the interceptors, and the approvers when they are due in the
+// same call.
 func (r *run) intercept(ctx context.Context, limit, approval clock) {
-	members := r.gen.byStage[r.stage.Name]
-	chain, cancel := limit.start(ctx)
-	defer cancel()
-	for i, mb := range members {
-		if r.takeTurn(chain, mb) {
-			r.skipRest(members[i+1:])
-			break
-		}
+	// Where no hook matches, none changes what others could match.
+	if members := r.gen.byStage[r.stage.Name]; slices.ContainsFunc(members, r.matches) {
+		r.runChain(ctx, limit, members)
 	}
-	if !r.stopped() {
-		r.recheck(chain)
-	}
-	r.settleSubject()
 	if r.stage.Name != protocol.StageBeforeTool || r.stopped() {
 		return
 	}
@@ -192,6 +182,22 @@ func (r *run) intercept(ctx context.Context, limit, approval clock) {
 	if r.base.Approve || r.mustApprove || (r.asked && r.result.Respond != nil) {
 		r.approveCall(ctx, approval, digest)
 	}
+}
+
+// runChain gives the interceptors their turns and guards their second look.
+func (r *run) runChain(ctx context.Context, limit clock, members []*member) {
+	ctx, cancel := limit.start(ctx)
+	defer cancel()
+	for i, mb := range members {
+		if r.takeTurn(ctx, mb) {
+			r.skipRest(members[i+1:])
+			break
+		}
+	}
+	if !r.stopped() {
+		r.recheck(ctx)
+	}
+	r.settleSubject()
 }
 
 // takeTurn asks one member if it is meant, and reports whether the chain ends.
@@ -214,16 +220,7 @@ func (r *run) takeTurn(ctx context.Context, mb *member) (stop bool) {
 	return stop || r.cancelled != nil
 }
 
-func (r *run) matches(mb *member) bool {
-	return mb.Match.Matches(r.tool(), r.stage.Tool(), r.agent)
-}
-
-func (r *run) tool() string {
-	if !r.stage.Tool() {
-		return ""
-	}
-	return r.finalRequest().Tool()
-}
+func (r *run) matches(mb *member) bool { return mb.Match.Matches(r.tool, r.stage.Tool(), r.agent) }
 
 // finalRequest is the request with the subject as it is now.
 func (r *run) finalRequest() *protocol.Request {
@@ -279,24 +276,31 @@ func (r *run) turn(ctx context.Context, mb *member, req *protocol.Request) (answ
 	return a, step
 }
 
-// fail names what went wrong in a turn and tells the log, the counters and,
-// after the answer, the observers.
+// fail names what went wrong in a turn.
 func (r *run) fail(ctx context.Context, mb *member, step *protocol.Step, err error, timeout time.Duration) {
 	step.Outcome, step.Detail = outcomeOf(ctx, err, timeout)
 	if step.Outcome == protocol.OutcomeCancelled {
 		r.cancelled = context.Cause(ctx)
 		return
 	}
-	mb.unit.stats.failed(string(step.Outcome)+": "+step.Detail, r.m.now())
-	fields := []zap.Field{
-		zap.String("hook", mb.Name), zap.String("stage", string(r.stage.Name)),
-		zap.String("outcome", string(step.Outcome)), zap.String("detail", step.Detail),
-	}
+	var stack []zap.Field
 	if p, ok := errors.AsType[*panicError](err); ok {
-		fields = append(fields, zap.ByteString("stack", p.stack))
+		stack = append(stack, zap.ByteString("stack", p.stack))
 	}
-	r.m.log.Warn("hook failed", fields...)
-	r.failures = append(r.failures, failure{mb, *step})
+	r.noteFailure(mb, step, stack...)
+}
+
+// noteFailure tells the counters, the log and, after the answer, the observers.
+func (r *run) noteFailure(mb *member, step *protocol.Step, more ...zap.Field) {
+	r.m.countFailure(mb, r.stage, step, more...)
+	r.failures = append(r.failures, *step)
+}
+
+func (m *HookManager) countFailure(mb *member, stage *protocol.StageInfo, step *protocol.Step, more ...zap.Field) {
+	mb.unit.stats.failed(string(step.Outcome)+colon(step.Detail), m.now())
+	m.log.Warn("hook failed", append(more,
+		zap.String("hook", mb.Name), zap.String("stage", string(stage.Name)),
+		zap.String("outcome", string(step.Outcome)), zap.String("detail", step.Detail))...)
 }
 
 // apply lets a decision act by the rules of the stage and of the member's mode,
@@ -306,16 +310,24 @@ func (r *run) apply(mb *member, d *protocol.Decision, step *protocol.Step) (stop
 	case step.Outcome == protocol.OutcomeCancelled:
 		return true
 	case mb.Mode == hook.Shadow:
-		step.Outcome = protocol.OutcomeShadow
+		hideOutcome(step)
 		return false
 	case step.Outcome.Failed():
 		return r.applyFailure(mb, step)
 	}
 	verb := step.Action
 	if !r.stage.Allows(verb) {
-		r.warn(mb, "%s is not possible at %s and was ignored", verb, r.stage.Name)
-		step.Outcome, step.Detail = protocol.OutcomeContinue, "not possible at this stage, ignored"
 		verb = protocol.ActionContinue
+	}
+	if !verb.Stops() {
+		if err := r.change(mb, d, step); err != nil {
+			step.Outcome, step.Detail = protocol.OutcomeBadAnswer, err.Error()
+			r.noteFailure(mb, step)
+			return r.applyFailure(mb, step)
+		}
+	}
+	if verb != step.Action {
+		r.ignoreVerb(mb, step)
 	}
 	if mb.Mode == hook.Warn && (verb.Stops() || verb == protocol.ActionAsk) {
 		r.warn(mb, "would have said %s%s (mode warn)", verb, colon(d.Reason))
@@ -323,14 +335,6 @@ func (r *run) apply(mb *member, d *protocol.Decision, step *protocol.Step) (stop
 	}
 	for _, w := range d.Warnings {
 		r.warn(mb, "%s", w)
-	}
-	if !verb.Stops() {
-		if err := r.change(mb, d, step); err != nil {
-			step.Outcome, step.Detail = protocol.OutcomeBadAnswer, err.Error()
-			mb.unit.stats.failed(string(step.Outcome)+": "+step.Detail, r.m.now())
-			r.failures = append(r.failures, failure{mb, *step})
-			return r.applyFailure(mb, step)
-		}
 	}
 	r.result.AddContext = append(r.result.AddContext, d.AddContext...)
 	if d.State != nil {
@@ -341,6 +345,20 @@ func (r *run) apply(mb *member, d *protocol.Decision, step *protocol.Step) (stop
 		r.result.JumpTo = d.JumpTo
 	}
 	return r.applyVerb(mb, d, verb, step)
+}
+
+// ignoreVerb says aloud that a verb has no meaning at this stage.
+func (r *run) ignoreVerb(mb *member, step *protocol.Step) {
+	r.warn(mb, "%s is not possible at %s and was ignored", step.Action, r.stage.Name)
+	step.Outcome, step.Detail = protocol.OutcomeContinue, "not possible at this stage, ignored"
+}
+
+// hideOutcome makes a step that of a shadow, and keeps what went wrong.
+func hideOutcome(step *protocol.Step) {
+	if step.Outcome.Failed() {
+		step.Detail = string(step.Outcome) + colon(step.Detail)
+	}
+	step.Outcome = protocol.OutcomeShadow
 }
 
 // change merges what a decision changes into the subject.
@@ -356,8 +374,9 @@ func (r *run) change(mb *member, d *protocol.Decision, step *protocol.Step) erro
 	if err != nil || len(step.Changed) == 0 {
 		return err
 	}
-	r.subject = next
+	r.subject, r.changer = next, mb.Name
 	r.version++
+	r.tool = r.finalRequest().Tool()
 	r.raise(protocol.ActionModify, mb, d.Reason)
 	return nil
 }
@@ -371,7 +390,7 @@ func (r *run) applyVerb(mb *member, d *protocol.Decision, verb protocol.Action, 
 			r.warn(mb, "its respond was not used: another hook has responded already")
 			return false
 		}
-		r.result.Respond = d.Respond
+		r.result.Respond, r.responder = d.Respond, mb.Name
 		r.mustApprove = r.mustApprove || !mb.MayRespond
 	case protocol.ActionAsk:
 		r.asked = true
@@ -379,7 +398,7 @@ func (r *run) applyVerb(mb *member, d *protocol.Decision, verb protocol.Action, 
 			r.result.Permission = d.Permission
 		}
 	case protocol.ActionInject:
-		if !r.m.repeats.allow(r.caller.session(r.base.Meta), mb.Name, mb.MaxRepeats) {
+		if !r.repeats().allow(r.caller.session(r.base.Meta), mb.Name, mb.MaxRepeats) {
 			step.Outcome = protocol.OutcomeLimitReached
 			r.warn(mb, "has injected as often as it may in this session (max_repeats)")
 			return false
@@ -388,6 +407,15 @@ func (r *run) applyVerb(mb *member, d *protocol.Decision, verb protocol.Action, 
 	}
 	r.raise(verb, mb, d.Reason)
 	return verb.Stops()
+}
+
+// repeats is where injects are counted: with the session, or with the
+// connection when the agent names none.
+func (r *run) repeats() *repeats {
+	if r.caller.session(r.base.Meta) == "" {
+		return &r.caller.repeats
+	}
+	return &r.m.repeats
 }
 
 // raise makes verb the answer when it outranks what is there.
@@ -404,8 +432,13 @@ func (r *run) applyFailure(mb *member, step *protocol.Step) (stop bool) {
 		r.raise(r.stage.OnFailure, mb, failureReason(mb, step))
 		return true
 	}
-	r.result.Degraded = append(r.result.Degraded, protocol.Degraded{Hook: mb.Name, Outcome: step.Outcome, Detail: step.Detail})
+	r.passOver(step)
 	return false
+}
+
+// passOver names a hook that failed although the call goes on.
+func (r *run) passOver(step *protocol.Step) {
+	r.result.Degraded = append(r.result.Degraded, protocol.Degraded{Hook: step.Hook, Outcome: step.Outcome, Detail: step.Detail})
 }
 
 // failureReason tells the agent, and through it the model and the user, why
@@ -431,7 +464,9 @@ func colon(s string) string {
 }
 
 func (r *run) warn(mb *member, format string, args ...any) {
-	r.result.Warnings = append(r.result.Warnings, mb.Name+": "+fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	r.result.Warnings = append(r.result.Warnings, mb.Name+": "+text)
+	r.m.log.Warn("hook warns", zap.String("hook", mb.Name), zap.String("stage", string(r.stage.Name)), zap.String("warning", text))
 }
 
 func (r *run) stopped() bool { return r.result.Action.Stops() || r.cancelled != nil }
@@ -455,8 +490,9 @@ func (r *run) askLater(mb *member, stage *protocol.StageInfo) {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), req.Timeout, errHookTimeout)
 		defer cancel()
 		if _, err := mb.invoke(ctx, req); err != nil {
-			outcome, detail := outcomeOf(ctx, err, req.Timeout)
-			mb.unit.stats.failed(string(outcome)+colon(detail), r.m.now())
+			failed := protocol.Step{Hook: mb.Name}
+			failed.Outcome, failed.Detail = outcomeOf(ctx, err, req.Timeout)
+			r.m.countFailure(mb, stage, &failed)
 		}
 	})
 	if !queued {
@@ -472,7 +508,7 @@ func (r *run) askLater(mb *member, stage *protocol.StageInfo) {
 func (r *run) recheck(ctx context.Context) {
 	for i, t := range r.turns {
 		unseen := t.version != r.version || !t.matched && r.version > 0
-		if !unseen || !t.mb.Rechecks() || !r.matches(t.mb) {
+		if !unseen || !t.mb.rechecks() || !r.matches(t.mb) {
 			continue
 		}
 		d, step := r.ask(ctx, t.mb)
@@ -482,7 +518,7 @@ func (r *run) recheck(ctx context.Context) {
 		t.mb.unit.stats.turn(&step)
 		if stop {
 			for _, rest := range r.turns[i+1:] {
-				if !rest.matched && rest.mb.Rechecks() {
+				if !rest.matched && rest.mb.rechecks() {
 					r.skipRest([]*member{rest.mb})
 				}
 			}
@@ -498,7 +534,10 @@ func (r *run) applyRecheck(mb *member, d *protocol.Decision, step *protocol.Step
 		return true
 	case step.Outcome.Failed():
 		return r.applyFailure(mb, step)
-	case verb != protocol.ActionAsk && !verb.Stops() || !r.stage.Allows(verb):
+	case !r.stage.Allows(verb):
+		r.ignoreVerb(mb, step)
+		return false
+	case verb != protocol.ActionAsk && !verb.Stops():
 		return false
 	case mb.Mode == hook.Warn:
 		r.warn(mb, "would have said %s%s (mode warn)", verb, colon(d.Reason))
@@ -519,27 +558,31 @@ func (r *run) settleSubject() {
 			changed = true
 		}
 	}
-	if !changed && len(r.subject) == len(r.base.Subject) {
-		if r.result.Action == protocol.ActionModify { // changed and changed back
-			r.result.Action, r.result.Reason, r.result.DecidedBy = "", "", ""
-		}
+	if changed || len(r.subject) != len(r.base.Subject) {
+		r.result.Subject = r.stage.SubjectValue(r.subject)
 		return
 	}
-	if !r.stopped() {
-		r.result.Subject = r.stage.SubjectValue(r.subject)
+	// Changed and changed back: the agent's own bytes stand.
+	r.subject, r.version = r.base.Subject, 0
+	if r.result.Action == protocol.ActionModify {
+		r.result.Action, r.result.Reason, r.result.DecidedBy = "", "", ""
 	}
 }
 
 // finish shows the answer to the recorder and to observers.
 func (r *run) finish(ctx context.Context) (*protocol.Result, error) {
 	res := &r.result
-	if r.cancelled != nil {
-		res.Action, res.Reason = r.denial(), r.cancelled.Error()
-		res.Subject, res.Respond, res.Inject = nil, nil, nil
-		if res.Approval != nil {
-			res.Approval.Approved = false
-		}
+	if r.cancelled == nil && ctx.Err() != nil { // no hook has noticed
+		r.cancelled = context.Cause(ctx)
 	}
+	if r.cancelled != nil {
+		res.Action, res.Reason, res.DecidedBy = r.denial(), r.cancelled.Error(), ""
+		if res.Approval != nil {
+			res.Approval.Approved, res.Approval.Reason = false, res.Reason
+		}
+		ctx = context.WithoutCancel(ctx) // the record is wanted all the same
+	}
+	r.trim()
 	took := r.m.now().Sub(r.started)
 	if r.m.recorder != nil {
 		rec := &Record{Caller: r.caller, Request: r.base, Final: r.subject, Result: res, Started: r.started, Duration: took, Err: r.cancelled}
@@ -549,6 +592,17 @@ func (r *run) finish(ctx context.Context) (*protocol.Result, error) {
 	}
 	r.publish(took)
 	return res, r.cancelled
+}
+
+// trim takes out of the answer what does not go with its verb.
+func (r *run) trim() {
+	res := &r.result
+	if res.Action != protocol.ActionAsk {
+		res.Permission = ""
+	}
+	if res.Action.Stops() {
+		res.Subject, res.Respond, res.Inject = nil, nil, nil
+	}
 }
 
 // denial is the strongest "no" that the stage knows.
@@ -573,6 +627,6 @@ func (r *run) denyUnrecorded(err error) {
 	}
 	if !res.Action.Stops() {
 		res.Action, res.Reason, res.DecidedBy = r.denial(), reason, ""
+		r.trim()
 	}
-	res.Subject, res.Respond, res.Inject = nil, nil, nil
 }

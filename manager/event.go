@@ -109,10 +109,10 @@ func (r *run) publish(took time.Duration) {
 	for _, f := range r.failures {
 		tell(protocol.EventHookFailed, func() jsontext.Value {
 			return protocol.Object{
-				{Name: "hook", Value: protocol.Quote(f.step.Hook)},
+				{Name: "hook", Value: protocol.Quote(f.Hook)},
 				{Name: "stage", Value: protocol.Quote(r.stage.Name)},
-				{Name: "outcome", Value: protocol.Quote(f.step.Outcome)},
-				{Name: "detail", Value: protocol.Quote(f.step.Detail)},
+				{Name: "outcome", Value: protocol.Quote(f.Outcome)},
+				{Name: "detail", Value: protocol.Quote(f.Detail)},
 			}.AppendJSON(nil)
 		})
 	}
@@ -184,6 +184,10 @@ func (r *run) derive(tell func(protocol.EventKind, func() jsontext.Value)) {
 		tell(protocol.EventToolExecEnd, func() jsontext.Value { return toolEnd(req) })
 		if isError(req) {
 			tell(protocol.EventToolError, func() jsontext.Value { return toolEnd(req) })
+		}
+	case protocol.StageStop:
+		if action != protocol.ActionInject { // else another round begins
+			tell(protocol.EventTurnEnd, func() jsontext.Value { return stagePayload(req) })
 		}
 	default:
 		if r.stage.Event != "" {

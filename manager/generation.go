@@ -37,6 +37,7 @@ type Generation struct {
 	observers  []*member
 	strategies map[string]protocol.KeyStrategy
 	units      map[string]*unit
+	closed     bool // the manager is: nobody is asked any more, and nothing passes
 
 	// refs counts the calls under way, and one more while g is current.
 	refs    atomic.Int64
@@ -175,6 +176,6 @@ func (g *Generation) release() {
 // sameValue compares two hooks by identity; values that can't be compared are
 // never the same.
 func sameValue(a, b any) bool {
-	t := reflect.TypeOf(a)
-	return t != nil && t == reflect.TypeOf(b) && t.Comparable() && a == b
+	return a != nil && reflect.TypeOf(a) == reflect.TypeOf(b) &&
+		reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }

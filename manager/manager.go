@@ -130,10 +130,13 @@ func (m *HookManager) Swap(g *Generation) (old *Generation) {
 func (m *HookManager) DenyApprovals(cause error) { m.cancelApprovals(cause) }
 
 // Close takes the last generation away and waits, until ctx ends, for its
-// observers to work off what they have been sent.
+// observers to work off what they have been sent. Calls that come later are
+// refused with [protocol.CodeShuttingDown].
 func (m *HookManager) Close(ctx context.Context) error {
 	m.DenyApprovals(ErrShuttingDown)
-	last := m.Swap(emptyGeneration())
+	none := emptyGeneration()
+	none.closed = true
+	last := m.Swap(none)
 	if err := last.Wait(ctx); err != nil {
 		return fmt.Errorf("close manager: %w", err)
 	}
@@ -158,20 +161,32 @@ type Caller struct {
 	// OwnEvents: the agent sends events, none are derived.
 	OwnEvents bool
 
-	asked askedMemory
+	asked   askedMemory
+	repeats repeats // of calls that name no session
 }
 
 // Greet takes over what the agent said of itself.
 func (c *Caller) Greet(h *protocol.AgentHello) *protocol.Error {
-	for path, ms := range map[string]int64{"deadline_ms": h.DeadlineMS, "approval_deadline_ms": h.ApprovalDeadlineMS} {
-		if ms != 0 && time.Duration(ms)*time.Millisecond < minDeadline {
-			return protocol.InvalidParams(path, "must be at least %d", minDeadline.Milliseconds())
-		}
+	decision, err := deadline("deadline_ms", h.DeadlineMS)
+	if err != nil {
+		return err
+	}
+	approval, err := deadline("approval_deadline_ms", h.ApprovalDeadlineMS)
+	if err != nil {
+		return err
 	}
 	c.Name, c.SessionID, c.OwnEvents = h.Name, h.SessionID, h.Events
-	c.Deadline = time.Duration(h.DeadlineMS) * time.Millisecond
-	c.ApprovalDeadline = time.Duration(h.ApprovalDeadlineMS) * time.Millisecond
+	c.Deadline, c.ApprovalDeadline = decision, approval
 	return nil
+}
+
+// deadline reads how long an agent waits; 0 = not said.
+func deadline(path string, ms int64) (time.Duration, *protocol.Error) {
+	d := time.Duration(ms) * time.Millisecond
+	if d != 0 && d < minDeadline {
+		return 0, protocol.InvalidParams(path, "must be at least %d", minDeadline.Milliseconds())
+	}
+	return d, nil
 }
 
 // agentName is the name that "agents" patterns see.
@@ -213,3 +228,9 @@ type member struct {
 	*hook.Registration
 	unit *unit
 }
+
+// counts reports whether what the member says can decide anything.
+func (mb *member) counts() bool { return mb.Mode != hook.Shadow && mb.Mode != hook.Async }
+
+// rechecks reports whether the member must see the final subject.
+func (mb *member) rechecks() bool { return (mb.Recheck || mb.Denies()) && mb.counts() }

@@ -22,7 +22,7 @@ const (
 type askedMemory struct {
 	mu    sync.Mutex
 	calls map[string]askedCall
-	order []string // oldest first
+	order recent
 }
 
 type askedCall struct {
@@ -37,11 +37,9 @@ func (a *askedMemory) remember(digest string, asked bool, now time.Time) {
 		a.calls = map[string]askedCall{}
 	}
 	if _, known := a.calls[digest]; !known {
-		if len(a.order) >= askedCalls {
-			delete(a.calls, a.order[0])
-			a.order = append(a.order[:0], a.order[1:]...)
+		if out, full := a.order.add(digest, askedCalls); full {
+			delete(a.calls, out)
 		}
-		a.order = append(a.order, digest)
 	}
 	a.calls[digest] = askedCall{asked, now}
 }
@@ -61,7 +59,7 @@ func (a *askedMemory) lookup(digest string, now time.Time) (asked, known bool) {
 type repeats struct {
 	mu     sync.Mutex
 	counts map[string]map[string]int
-	order  []string
+	order  recent
 }
 
 // allow counts one more effect unless limit (nil = none) is reached.
@@ -73,19 +71,34 @@ func (r *repeats) allow(session, hookName string, limit *int) bool {
 	}
 	per := r.counts[session]
 	if per == nil {
-		if len(r.order) >= repeatSessions {
-			delete(r.counts, r.order[0])
-			r.order = append(r.order[:0], r.order[1:]...)
+		if out, full := r.order.add(session, repeatSessions); full {
+			delete(r.counts, out)
 		}
 		per = map[string]int{}
 		r.counts[session] = per
-		r.order = append(r.order, session)
 	}
 	if limit != nil && per[hookName] >= *limit {
 		return false
 	}
 	per[hookName]++
 	return true
+}
+
+// recent is the order in which keys came, for as many as are remembered.
+type recent struct {
+	keys   []string
+	oldest int
+}
+
+// add notes a key and, when there was no room, returns the one that had to go.
+func (r *recent) add(key string, limit int) (out string, full bool) {
+	if len(r.keys) < limit {
+		r.keys = append(r.keys, key)
+		return "", false
+	}
+	out, r.keys[r.oldest] = r.keys[r.oldest], key
+	r.oldest = (r.oldest + 1) % limit
+	return out, true
 }
 
 // mergeState lays the values that one hook set over what is there, by the

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"errors"
 	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -45,23 +46,20 @@ func mergeMaps(a, b jsontext.Value) jsontext.Value {
 	return x.AppendJSON(nil)
 }
 
+// patchCopies is how many bytes the "copy" operations of one patch may add.
+const patchCopies = 16 << 20
+
 // applyPatch applies a JSON Patch to the subject, by the same rules as a
 // merged change: fixed types, known members, and nothing that the stage needs
-// may go.
+// may go. Members whose meaning does not change keep their bytes.
 func applyPatch(stage *protocol.StageInfo, subject protocol.Object, patch jsontext.Value) (protocol.Object, []string, error) {
-	ops, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, nil, fmt.Errorf("patch: %w", err)
-	}
-	opts := jsonpatch.NewApplyOptions()
-	opts.EscapeHTML = false
-	doc, err := ops.ApplyWithOptions(stage.SubjectValue(subject), opts)
+	doc, err := patched(stage.SubjectValue(subject), patch)
 	if err != nil {
 		return nil, nil, fmt.Errorf("patch: %w", err)
 	}
 	after, err := protocol.DecodeObject(doc, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("patch: the result is no object: %w", err)
+		return nil, nil, fmt.Errorf("patch: the result: %w", err)
 	}
 	if err := stage.CheckSubject("patch", after); err != nil {
 		return nil, nil, err
@@ -79,8 +77,10 @@ func applyPatch(stage *protocol.StageInfo, subject protocol.Object, patch jsonte
 		}
 	}
 	var changed []string
-	for _, m := range after {
-		if !protocol.SameValue(before.Get(m.Name), m.Value) {
+	for i, m := range after {
+		if old := before.Get(m.Name); protocol.SameValue(old, m.Value) {
+			after[i].Value = old
+		} else {
 			changed = append(changed, m.Name)
 		}
 	}
@@ -96,4 +96,22 @@ func applyPatch(stage *protocol.StageInfo, subject protocol.Object, patch jsonte
 		return subject.With(stage.Result, after.AppendJSON(nil)), changed, nil
 	}
 	return after, changed, nil
+}
+
+// patched is doc after the patch. Some patches make the library panic, such as
+// a test for null in an array: they are part of a hook's answer, and as such
+// unreadable.
+func patched(doc, patch []byte) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, errors.New("it can't be applied")
+		}
+	}()
+	ops, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	opts := jsonpatch.NewApplyOptions()
+	opts.EscapeHTML, opts.SupportNegativeIndices, opts.AccumulatedCopySizeLimit = false, false, patchCopies
+	return ops.ApplyWithOptions(doc, opts)
 }

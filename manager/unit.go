@@ -214,12 +214,12 @@ func (mb *member) invoke(ctx context.Context, req *protocol.Request) (answer, er
 	}()
 	select {
 	case r := <-done:
-		return r.answer, r.err
+		return r.answer, causeOf(ctx, r.err)
 	case <-ctx.Done():
 	}
 	select { // an answer that came at the last moment counts
 	case r := <-done:
-		return r.answer, r.err
+		return r.answer, causeOf(ctx, r.err)
 	default:
 	}
 	mb.unit.abandoned.Add(1)
@@ -237,13 +237,33 @@ func (mb *member) invokeHere(ctx context.Context, req *protocol.Request) (a answ
 	}()
 	if req.Stage.Name == protocol.StageApproveTool {
 		a.approval, err = mb.Roles.Approver.Approve(ctx, req)
-	} else {
-		a.decision, err = mb.Roles.Interceptor.Intercept(ctx, req)
+		return a, err
+	}
+	a.decision, err = mb.Roles.Interceptor.Intercept(ctx, req)
+	if err == nil && !mb.Roles.Remote { // what came over a wire has been checked
+		err = checkDecision(req.Stage, &a.decision)
 	}
 	return a, err
 }
 
-// panicFailure keeps the stack for the log; the agent sees the outcome only.
+// checkDecision judges a decision made in Go by the rules for one that comes
+// over a wire. The plain verbs cost nothing.
+func checkDecision(stage *protocol.StageInfo, d *protocol.Decision) error {
+	err := error(nil)
+	switch verb := d.Decided(); {
+	case verb != protocol.ActionContinue && verb.Rank() == 0:
+		err = fmt.Errorf("action: unknown verb %q", verb)
+	case d.Subject != nil || d.Patch != nil || d.Respond != nil || d.Inject != nil || d.State != nil,
+		verb == protocol.ActionRespond, verb == protocol.ActionInject:
+		err = d.Check(stage)
+	}
+	if err != nil {
+		return &hook.Failure{Outcome: protocol.OutcomeBadAnswer, Detail: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// panicFailure keeps the stack for the log; the agent sees the panic's text.
 func panicFailure(p any) error {
 	return &hook.Failure{Outcome: protocol.OutcomePanic, Detail: fmt.Sprint(p), Err: &panicError{value: p, stack: debug.Stack()}}
 }
@@ -255,23 +275,28 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprint(e.value) }
 
-// outcomeOf names what went wrong in a hook's turn.
+// causeOf says why ctx ended when that is what err is about.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, cause) || errors.Is(err, ctx.Err())) {
+		return cause
+	}
+	return err
+}
+
+// outcomeOf names what went wrong in a hook's turn. A failure never gets the
+// name of a verdict.
 func outcomeOf(ctx context.Context, err error, timeout time.Duration) (protocol.Outcome, string) {
-	cause := context.Cause(ctx)
+	cause := causeOf(ctx, err)
 	switch {
-	case errors.Is(err, errHookTimeout):
+	case errors.Is(cause, errHookTimeout):
 		return protocol.OutcomeTimeout, fmt.Sprintf("no answer within %s", timeout)
-	case ctx.Err() != nil && (errors.Is(err, cause) || errors.Is(err, ctx.Err())):
-		if errors.Is(cause, errChainDeadline) || errors.Is(cause, errAgentDeadline) {
-			return protocol.OutcomeChainDeadline, cause.Error()
-		}
+	case errors.Is(cause, errChainDeadline), errors.Is(cause, errAgentDeadline):
+		return protocol.OutcomeChainDeadline, cause.Error()
+	case ctx.Err() != nil && cause == context.Cause(ctx):
 		return protocol.OutcomeCancelled, cause.Error()
 	}
-	if f, ok := errors.AsType[*hook.Failure](err); ok {
+	if f, ok := errors.AsType[*hook.Failure](err); ok && f.Outcome.Failed() {
 		return f.Outcome, f.Detail
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return protocol.OutcomeTimeout, fmt.Sprintf("no answer within %s", timeout)
 	}
 	return protocol.OutcomeHookError, err.Error()
 }

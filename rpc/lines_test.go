@@ -81,7 +81,7 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, times uint16, piece uint8, limit uint16) {
 		data = bytes.Repeat(data, max(1, min(int(times), 300_000/max(1, len(data)))))
 		size := max(1, int(limit))
-		for _, line := range bytes.Split(data, []byte("\n")) {
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
 			if len(line) > floodFactor*size {
 				return // ends somewhere
 			}

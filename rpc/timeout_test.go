@@ -70,7 +70,7 @@ func TestUnreadAnswersClose(t *testing.T) {
 		time.Sleep(5*time.Second - 1)
 		synctest.Wait()
 		require.NoError(t, p.Err())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.ErrorIs(t, p.Err(), ErrSlowReader)
 		require.ErrorIs(t, <-h.causes, ErrSlowReader)
