@@ -397,3 +397,69 @@ func TestManyCallsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// The caller and the read loop may both want to end a call: it has one end,
+// and never an empty one.
+func TestAnswerRacesTheDeadline(t *testing.T) {
+	a, b := sockets(t)
+	n := &noises{}
+	pa := NewPeer(t.Context(), a, Options{OnNoise: n.add})
+	defer pa.Close()
+	pb := NewPeer(t.Context(), b, Options{Handler: newHandler()})
+	defer pb.Close()
+	var answered, late atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 1000 {
+				params := fmt.Sprintf(`{"call":"%d-%d"}`, i, j)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(j%50)*2*time.Microsecond)
+				got, err := pa.Call(ctx, "echo", []byte(params))
+				cancel()
+				switch {
+				case err == nil && string(got) == params:
+					answered.Add(1)
+				case errors.Is(err, context.DeadlineExceeded):
+					late.Add(1)
+				default:
+					t.Errorf("%s: %s, %v", params, got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d answered, %d late", answered.Load(), late.Load())
+	_, err := pa.Call(t.Context(), "echo", nil) // everything before it has arrived
+	require.NoError(t, err)
+	require.Empty(t, pa.calls)
+	for _, kind := range n.kinds() {
+		require.Equal(t, NoiseLateReply, kind)
+	}
+}
+
+// A huge answer costs the limit and no more, and only the one call.
+func TestHugeAnswer(t *testing.T) {
+	p, w := start(t, Options{Silent: true})
+	for range 2 {
+		done := make(chan error, 1)
+		go func() {
+			_, err := p.Call(t.Context(), "m", nil)
+			done <- err
+		}()
+		called := w.read()
+		piece := []byte(strings.Repeat("x", 64<<10))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := w.Write([]byte(strings.TrimSuffix(called, `,"method":"m"}`) + `,"result":"`))
+		require.NoError(t, err)
+		for range 64 << 20 / len(piece) {
+			_, err := w.Write(piece)
+			require.NoError(t, err)
+		}
+		require.ErrorIs(t, <-done, ErrOversize)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20<<20))
+		w.send(`"}`)
+	}
+	require.NoError(t, p.Err())
+}

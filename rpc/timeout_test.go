@@ -92,6 +92,18 @@ func TestTooManyUnreadAnswersClose(t *testing.T) {
 	})
 }
 
+func TestTooManyUnreadErrorsClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, w := startPiped(t, Options{MaxQueuedBytes: 1000})
+		for p.Err() == nil {
+			_, _ = w.Write([]byte("garbage\n"))
+			synctest.Wait()
+		}
+		require.ErrorIs(t, p.Err(), ErrSlowReader)
+		require.ErrorIs(t, p.Err(), ErrOverloaded)
+	})
+}
+
 func TestCallTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &noises{}
