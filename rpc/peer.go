@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -111,7 +112,7 @@ type Options struct {
 type Peer struct {
 	o      Options
 	rw     io.ReadWriteCloser
-	fd     syscall.RawConn // of rw, nil when there is none
+	fd     syscall.RawConn // what rw writes to, nil when there is none
 	ctx    context.Context // ends when the peer begins to close; the base of all requests
 	cancel context.CancelCauseFunc
 	conn   *jsonrpc2.Conn
@@ -143,8 +144,12 @@ type call struct {
 }
 
 // NewPeer starts reading rw, which belongs to the peer from now on; its Close
-// must end a Read that waits. When ctx ends, the peer closes. Somebody must
-// call [Peer.Close] or [Peer.Shutdown].
+// must end a Read and a Write that wait. When ctx ends, the peer closes. Somebody
+// must call [Peer.Close] or [Peer.Shutdown].
+//
+// When rw is a [syscall.Conn], messages are written through the descriptor that it
+// gives (of two, the one for writing), which saves a goroutine per message. When it
+// has SetReadDeadline, the end of a call that was given up need not wait for a line.
 func NewPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
 	p := newPeer(ctx, rw, o)
 	p.start()
@@ -175,9 +180,12 @@ func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
 	if nonblocking(p.fd) {
 		p.out.raw = p.fd
 	}
-	in := p.fd
-	if s, ok := rw.(*stdio); ok {
-		in = descriptor(s.in)
+	var in syscall.RawConn
+	switch rw := rw.(type) {
+	case *stdio:
+		in = descriptor(rw.in)
+	case net.Conn:
+		in = p.fd
 	}
 	if nonblocking(in) {
 		p.stream.lines.raw = in

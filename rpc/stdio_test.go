@@ -1,11 +1,13 @@
 package rpc
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,6 +124,37 @@ func TestPlainStream(t *testing.T) {
 	require.NoError(t, p.Close())
 	require.NoError(t, theirIn.Close())
 	wg.Wait()
+}
+
+// joined is a stream of two files whose reader does more than read.
+type joined struct {
+	duplex
+	out *os.File
+}
+
+func (j joined) SyscallConn() (syscall.RawConn, error) { return j.out.SyscallConn() }
+
+func TestStreamThatGivesItsDescriptorForWriting(t *testing.T) {
+	in, theirOut, err := os.Pipe()
+	require.NoError(t, err)
+	theirIn, out, err := os.Pipe()
+	require.NoError(t, err)
+	p := NewPeer(t.Context(), joined{duplex{in, out, func() error {
+		out.Close()
+		return in.Close()
+	}}, out}, Options{})
+	require.NotNil(t, p.out.raw)
+	require.Nil(t, p.stream.lines.raw)
+	go func() {
+		_, _ = bufio.NewReader(theirIn).ReadString('\n')
+		_, _ = theirOut.WriteString(`{"id":1,"result":"ok"}` + "\n")
+	}()
+	got, err := p.Call(t.Context(), "m", nil)
+	require.NoError(t, err)
+	require.Equal(t, `"ok"`, string(got))
+	require.NoError(t, p.Close())
+	require.NoError(t, theirIn.Close())
+	require.NoError(t, theirOut.Close())
 }
 
 func TestPipeThatIsNotRead(t *testing.T) {
