@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,16 +125,17 @@ type seen struct {
 
 // deadlines says how long the chain and the approvals may take. A deadline of
 // the agent's caps both, less what the way back needs; that of the approvals
-// counts from the start of the call.
+// counts from the start of the call. An agent waits as long as for an approval
+// only when it has asked for one.
 func (r *run) deadlines() (chain, approval clock, err *protocol.Error) {
 	chain = clock{r.gen.rules.ChainTimeout, errChainDeadline}
 	own, err := deadline("deadline_ms", r.base.DeadlineMS)
-	chain.cap(own)
-	approval.cap(own)
-	if own == 0 {
-		chain.cap(r.caller.Deadline)
-		approval.cap(r.caller.ApprovalDeadline)
+	answer := r.caller.Deadline
+	if r.base.Approve || r.stage.Name == protocol.StageApproveTool {
+		answer = r.caller.ApprovalDeadline
 	}
+	chain.cap(cmp.Or(own, r.caller.Deadline))
+	approval.cap(cmp.Or(own, answer))
 	return chain, approval, err
 }
 
@@ -217,7 +219,7 @@ func (r *run) takeTurn(ctx context.Context, mb *member) (stop bool) {
 	mb.unit.stats.turn(&step)
 	t.version = r.version
 	r.turns = append(r.turns, t)
-	return stop || r.cancelled != nil
+	return stop
 }
 
 func (r *run) matches(mb *member) bool { return mb.Match.Matches(r.tool, r.stage.Tool(), r.agent) }
@@ -507,8 +509,7 @@ func (r *run) askLater(mb *member, stage *protocol.StageInfo) {
 // saw. Only their deny, ask and abort count: nothing changes any more.
 func (r *run) recheck(ctx context.Context) {
 	for i, t := range r.turns {
-		unseen := t.version != r.version || !t.matched && r.version > 0
-		if !unseen || !t.mb.rechecks() || !r.matches(t.mb) {
+		if t.version == r.version || !t.mb.rechecks() || !r.matches(t.mb) {
 			continue
 		}
 		d, step := r.ask(ctx, t.mb)

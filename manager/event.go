@@ -154,8 +154,8 @@ func (r *run) decisionPayload(took time.Duration) jsontext.Value {
 	return append(strconv.AppendInt(b, took.Microseconds(), 10), '}')
 }
 
-// derive makes the event that the stage's row names. At the tool stages the
-// kind depends on what was decided.
+// derive makes the event that the stage's row names. At the tool stages and at
+// stop the kind depends on what was decided.
 func (r *run) derive(tell func(protocol.EventKind, func() jsontext.Value)) {
 	action, reason := r.verdict()
 	req := r.finalRequest()

@@ -42,6 +42,7 @@ type Generation struct {
 	// refs counts the calls under way, and one more while g is current.
 	refs    atomic.Int64
 	drained chan struct{}
+	next    *Generation // set before g stops being current
 }
 
 func emptyGeneration() *Generation {
@@ -85,7 +86,9 @@ func NewGeneration(number uint64, rules Rules, hooks []*hook.Registration) (*Gen
 	})
 	for _, mb := range g.members {
 		for _, s := range mb.Stages {
-			g.byStage[s] = append(g.byStage[s], mb)
+			if !slices.Contains(g.byStage[s], mb) {
+				g.byStage[s] = append(g.byStage[s], mb)
+			}
 		}
 		if len(mb.Events) > 0 {
 			g.observers = append(g.observers, mb)
@@ -143,13 +146,9 @@ func (g *Generation) start(m *HookManager, old *Generation) {
 	}
 }
 
-// retire lets g drain, and ends the workers of units that next does not hold.
+// retire lets g drain.
 func (g *Generation) retire(next *Generation) {
-	for name, u := range g.units {
-		if next.units[name] != u {
-			u.close()
-		}
-	}
+	g.next = next
 	g.release()
 }
 
@@ -167,10 +166,18 @@ func (g *Generation) acquire() bool {
 	}
 }
 
+// release ends what acquire began. The last one ends the workers of units that
+// the next generation does not hold: until then calls still tell them things.
 func (g *Generation) release() {
-	if g.refs.Add(-1) == 0 {
-		close(g.drained)
+	if g.refs.Add(-1) > 0 {
+		return
 	}
+	for name, u := range g.units {
+		if g.next.units[name] != u {
+			u.close()
+		}
+	}
+	close(g.drained)
 }
 
 // sameValue compares two hooks by identity; values that can't be compared are

@@ -98,10 +98,13 @@ func (u *unit) wait(ctx context.Context) error {
 func (u *unit) publish(ev *protocol.Event) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.closed || u.events == nil {
-		return
+	switch {
+	case u.events == nil:
+	case u.closed:
+		u.stats.missed.Add(1)
+	default:
+		u.events.push(ev)
 	}
-	u.events.push(ev)
 }
 
 // later queues a job for the async worker; false = no room.
