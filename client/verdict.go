@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -62,25 +61,11 @@ type Verdict struct {
 // Text returns the content of Final as one text; blocks that are not text are
 // left out.
 func (v *Verdict) Text() string {
-	var plain struct {
-		Content string `json:"content"`
-	}
-	if protocol.Unmarshal(v.Final, &plain) == nil {
-		return plain.Content
-	}
-	var blocks struct {
-		Content []struct {
-			Text string `json:"text"`
-		} `json:"content"`
-	}
-	if protocol.Unmarshal(v.Final, &blocks) != nil {
+	final, err := protocol.DecodeObject(v.Final, 0)
+	if err != nil {
 		return ""
 	}
-	var text strings.Builder
-	for _, b := range blocks.Content {
-		text.WriteString(b.Text)
-	}
-	return text.String()
+	return protocol.ContentText(final.Get("content"))
 }
 
 // AgentVerdict is about a run of the agent. The zero value is a no.

@@ -3,7 +3,9 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
+	"log"
 	"net"
 	"os"
 	"os/signal"
@@ -29,13 +31,27 @@ const asHook = "HOOKD_TEST_HOOK"
 func TestMain(m *testing.M) {
 	switch mode := os.Getenv(asHook); mode {
 	case "":
+		// The faults wait more than they work.
+		flag.Parse()
+		if err := flag.Set("test.parallel", "32"); err != nil {
+			log.Fatal(err)
+		}
 		goleak.VerifyTestMain(m)
 	case "echo":
 		echoLines(os.Stdin, os.Stdout)
+	case "quick":
+		serve.Main(quick{})
+	case "puppet":
+		puppet(os.Getenv(asPuppet))
 	default:
 		serve.Main(scripted(mode))
 	}
 }
+
+// quick is a hook that continues and says that it never waits.
+type quick struct{ hook.NoTool }
+
+func (quick) Quick() {}
 
 // scripted is a hook that does always the same.
 type scripted string

@@ -363,6 +363,10 @@ func (d *daemon) retire(old *manager.Generation, gone []*mountedHook) {
 		<-old.Drained() // shutdown swaps and drains every generation
 		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 		defer cancel()
+		// Events that are queued for a hook still go to it.
+		if err := old.Wait(ctx); err != nil {
+			d.log.Warn("events of a replaced hook were cut short", zap.Error(err))
+		}
 		d.closeAll(ctx, gone)
 	})
 }

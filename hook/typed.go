@@ -3,7 +3,6 @@ package hook
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -100,7 +99,7 @@ type Message struct {
 
 // Text returns the message's content as one text; blocks that are not text
 // are left out.
-func (m *Message) Text() string { return contentText(m.Content) }
+func (m *Message) Text() string { return protocol.ContentText(m.Content) }
 
 // DecodeMessages reads role and content of every message.
 func (r *ModelRequest) DecodeMessages() ([]Message, error) {
@@ -128,31 +127,7 @@ func textOf(v jsontext.Value) string {
 	if err != nil {
 		return ""
 	}
-	return contentText(members.Get("content"))
-}
-
-// contentText leaves out what has no text, and nothing else: a guard must see
-// the text beside an odd block.
-func contentText(content jsontext.Value) string {
-	switch content.Kind() {
-	case '"':
-		return protocol.Unquote(content)
-	case '[':
-	default:
-		return ""
-	}
-	blocks, _ := protocol.Items(content)
-	var text strings.Builder
-	for _, b := range blocks {
-		if b.Kind() == '{' {
-			block, _ := protocol.ParseObject(b)
-			b = block.Get("text")
-		}
-		if b.Kind() == '"' {
-			text.WriteString(protocol.Unquote(b))
-		}
-	}
-	return text.String()
+	return protocol.ContentText(members.Get("content"))
 }
 
 // Continue lets the step pass.

@@ -221,27 +221,7 @@ func toolEnd(req *protocol.Request) jsontext.Value {
 
 // preview is the start of a text content.
 func preview(content jsontext.Value) string {
-	text := ""
-	switch {
-	case content == nil:
-	case content.Kind() == '"':
-		text = protocol.Unquote(content)
-	case content.Kind() == '[':
-		blocks, _ := protocol.Items(content)
-		for _, b := range blocks {
-			if b.Kind() != '{' {
-				continue
-			}
-			if o, err := protocol.ParseObject(b); err == nil {
-				if t := o.Get("text"); t != nil && t.Kind() == '"' {
-					text += protocol.Unquote(t)
-				}
-			}
-			if len(text) > previewBytes {
-				break
-			}
-		}
-	}
+	text := protocol.ContentText(content)
 	if len(text) <= previewBytes {
 		return text
 	}

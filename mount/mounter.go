@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -141,6 +142,10 @@ type childProgram struct{ *child.Process }
 
 func (c childProgram) Read(b []byte) (int, error)  { return c.Stdout().Read(b) }
 func (c childProgram) Write(b []byte) (int, error) { return c.Stdin().Write(b) }
+
+// SyscallConn gives the descriptor that is written to, so that a call needs no
+// goroutine when the pipe takes it at once.
+func (c childProgram) SyscallConn() (syscall.RawConn, error) { return c.Stdin().SyscallConn() }
 
 // SetReadDeadline lets the reader be woken.
 func (c childProgram) SetReadDeadline(t time.Time) error { return c.Stdout().SetReadDeadline(t) }

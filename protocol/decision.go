@@ -121,10 +121,9 @@ func DecodeDecision(stage *StageInfo, raw []byte) (Decision, error) {
 		return Decision{}, err
 	}
 	var d Decision
-	known := decisionMembers(stage)
 	for _, m := range obj {
-		if !slices.Contains(known, m.Name) {
-			return Decision{}, unknownMember(m.Name, known)
+		if !slices.Contains(stage.members, m.Name) {
+			return Decision{}, unknownMember(m.Name, stage.members)
 		}
 		if err := d.setMember(stage, m); err != nil {
 			return Decision{}, err

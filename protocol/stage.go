@@ -52,6 +52,8 @@ type StageInfo struct {
 	OnFailure Action
 	// Event is the kind of event that a call of this stage implies.
 	Event EventKind
+
+	members []string // what a decision may hold; see decisionMembers
 }
 
 // Wrapped reports whether the subject is a single param which bears the same
@@ -85,7 +87,7 @@ func (s *StageInfo) Method() string { return MethodPrefix + string(s.Name) }
 // The caller may keep and change it.
 func Stages() []StageInfo {
 	const interceptor, approval = 5 * time.Second, 60 * time.Second
-	return []StageInfo{
+	rows := []StageInfo{
 		{
 			Name: StageUserMessage, Subject: []string{"message"}, Required: []string{"message"}, Result: "message",
 			Verbs: []Action{ActionModify, ActionDeny}, Timeout: interceptor, OnFailure: ActionDeny, Event: EventTurnStart,
@@ -136,6 +138,10 @@ func Stages() []StageInfo {
 			Verbs: []Action{ActionModify, ActionDeny}, Timeout: interceptor, OnFailure: ActionDeny,
 		},
 	}
+	for i := range rows {
+		rows[i].members = decisionMembers(&rows[i])
+	}
+	return rows
 }
 
 // StageTable finds rows by name. The zero value knows no stage; make one with

@@ -93,6 +93,31 @@ func Items(v jsontext.Value) ([]jsontext.Value, error) {
 	return items, nil
 }
 
+// ContentText returns the text of a checked content: a string, or the texts of
+// an array of blocks. It leaves out what has no text, and nothing else: a guard
+// must see the text beside an odd block.
+func ContentText(content jsontext.Value) string {
+	switch content.Kind() {
+	case '"':
+		return Unquote(content)
+	case '[':
+	default:
+		return ""
+	}
+	blocks, _ := Items(content)
+	var text strings.Builder
+	for _, b := range blocks {
+		if b.Kind() == '{' {
+			block, _ := ParseObject(b)
+			b = block.Get("text")
+		}
+		if b.Kind() == '"' {
+			text.WriteString(Unquote(b))
+		}
+	}
+	return text.String()
+}
+
 // Messages splits an inject value: one message, or an array of several. Each
 // is {role, content} with content a string or an array of blocks.
 func Messages(path string, v jsontext.Value) ([]jsontext.Value, error) {
