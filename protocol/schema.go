@@ -65,7 +65,7 @@ func schemaDocument(name, title, about string, defs node, stage func(*StageInfo)
 	}
 	doc := node{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
-		"$id":     "https://hookd.dev/schema/" + name + ".schema.json",
+		"$id":     schemaURL(name),
 		"title":   title, "description": about, "$defs": defs,
 	}
 	v, _ := Marshal(doc) // maps, lists and texts: neither call can fail

@@ -3,11 +3,36 @@ package protocol
 import (
 	"bytes"
 	"cmp"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 )
+
+// Every reference of the OpenRPC document leads somewhere.
+func TestOpenRPC(t *testing.T) {
+	doc := OpenRPC()
+	golden(t, "../schema/openrpc.json", doc)
+	var methods struct {
+		Methods []struct {
+			Name string `json:"name"`
+		} `json:"methods"`
+	}
+	require.NoError(t, Unmarshal(doc, &methods))
+	require.Len(t, methods.Methods, len(Stages())+3)
+	refs := regexp.MustCompile(`"\$ref": "https://hookd.dev/schema/(\w+).schema.json#([^"]+)"`).FindAllSubmatch(doc, -1)
+	require.NotEmpty(t, refs)
+	for _, ref := range refs {
+		v := parse(t, schemas()[string(ref[1])])
+		for step := range strings.SplitSeq(string(ref[2][1:]), "/") {
+			in, ok := v.(map[string]any)
+			require.True(t, ok && in[step] != nil, "%s", ref[0])
+			v = in[step]
+		}
+	}
+}
 
 func schemas() map[string][]byte {
 	return map[string][]byte{"request": RequestSchema(), "answer": AnswerSchema(), "result": ResultSchema()}
