@@ -47,7 +47,7 @@ func (e *MatchError) Unwrap() error { return e.Err }
 // Matches reports whether a call is meant. The tool is ignored where there is
 // none (isTool false).
 func (m Match) Matches(tool string, isTool bool, agent string) bool {
-	if isTool && len(m.tools) > 0 && !anyMatches(m.tools, tool) {
+	if isTool && tool != "" && len(m.tools) > 0 && !anyMatches(m.tools, tool) {
 		return false
 	}
 	return len(m.agents) == 0 || anyMatches(m.agents, agent)

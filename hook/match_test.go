@@ -50,7 +50,7 @@ func TestMatchLists(t *testing.T) {
 	require.False(t, m.Matches("Edit", true, "codex"))
 	require.True(t, m.Matches("", false, "ci-7"), "where there is no tool, tools are ignored")
 	require.False(t, m.Matches("", false, "x-ci-7"))
-	require.False(t, m.Matches("", true, "ci-7"))
+	require.True(t, m.Matches("", true, "ci-7"), "also at a tool stage whose agent does not name it")
 
 	require.False(t, Match{}.HasTools())
 	require.True(t, Match{}.Matches("any", true, "any"), "the zero value matches everything")

@@ -66,7 +66,7 @@ func (r *run) approve(ctx context.Context, agent clock, digest string) *protocol
 	there := false // an approver whose word counts
 	limit := clock{cause: errHookTimeout}
 	for _, mb := range r.gen.byStage[protocol.StageApproveTool] {
-		if r.matches(mb) && (mb.When != hook.IfAsked || r.asked) {
+		if r.matches(mb) && (mb.When != hook.IfAsked || r.asked || r.mustApprove) {
 			due = append(due, mb)
 			there = there || mb.counts()
 			limit.limit = max(limit.limit, mb.ApprovalTimeout)

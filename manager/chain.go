@@ -180,7 +180,9 @@ func (r *run) intercept(ctx context.Context, limit, approval clock) {
 		return
 	}
 	digest := r.finalRequest().Digest()
-	r.caller.asked.remember(digest, r.asked, r.m.now())
+	if !r.base.DryRun {
+		r.caller.asked.remember(digest, r.asked, r.m.now())
+	}
 	if r.base.Approve || r.mustApprove || (r.asked && r.result.Respond != nil) {
 		r.approveCall(ctx, approval, digest)
 	}
@@ -258,6 +260,7 @@ func (r *run) ask(ctx context.Context, mb *member) (protocol.Decision, protocol.
 	}
 	step.Action = a.decision.Decided()
 	step.Outcome = protocol.Outcome(step.Action)
+	step.Detail = a.decision.Reason // the answer keeps only the deciding one
 	return a.decision, step
 }
 
@@ -400,7 +403,7 @@ func (r *run) applyVerb(mb *member, d *protocol.Decision, verb protocol.Action, 
 			r.result.Permission = d.Permission
 		}
 	case protocol.ActionInject:
-		if !r.repeats().allow(r.caller.session(r.base.Meta), mb.Name, mb.MaxRepeats) {
+		if !r.base.DryRun && !r.repeats().allow(r.caller.session(r.base.Meta), mb.Name, mb.MaxRepeats) {
 			step.Outcome = protocol.OutcomeLimitReached
 			r.warn(mb, "has injected as often as it may in this session (max_repeats)")
 			return false
@@ -509,7 +512,9 @@ func (r *run) askLater(mb *member, stage *protocol.StageInfo) {
 // saw. Only their deny, ask and abort count: nothing changes any more.
 func (r *run) recheck(ctx context.Context) {
 	for i, t := range r.turns {
-		if t.version == r.version || !t.mb.rechecks() || !r.matches(t.mb) {
+		// A guard that has seen the subject sees it again, also when its match no
+		// longer means what it became: a rewriter can't lead it past a guard.
+		if t.version == r.version || !t.mb.rechecks() || !t.matched && !r.matches(t.mb) {
 			continue
 		}
 		d, step := r.ask(ctx, t.mb)

@@ -91,8 +91,8 @@ func (g *Generation) wants(m *HookManager, kind protocol.EventKind) bool {
 // publish tells observers what the call implied, what was decided and what
 // failed on the way.
 func (r *run) publish(took time.Duration) {
-	if len(r.gen.observers) == 0 && len(r.m.openFeeds()) == 0 {
-		return
+	if r.base.DryRun || len(r.gen.observers) == 0 && len(r.m.openFeeds()) == 0 {
+		return // of a dry run nothing has happened
 	}
 	meta := r.meta
 	if meta == nil {

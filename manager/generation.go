@@ -39,7 +39,8 @@ type Generation struct {
 	units      map[string]*unit
 	closed     bool // the manager is: nobody is asked any more, and nothing passes
 
-	// refs counts the calls under way, and one more while g is current.
+	// refs counts the calls under way, one more while g is current, and one
+	// while the generation before it is not drained.
 	refs    atomic.Int64
 	drained chan struct{}
 	next    *Generation // set before g stops being current
@@ -146,8 +147,10 @@ func (g *Generation) start(m *HookManager, old *Generation) {
 	}
 }
 
-// retire lets g drain.
+// retire lets g drain. Until it has, next can't: a call that is still on g may
+// be on its way to a hook that next holds too and a later one does not.
 func (g *Generation) retire(next *Generation) {
+	next.refs.Add(1)
 	g.next = next
 	g.release()
 }
@@ -178,6 +181,7 @@ func (g *Generation) release() {
 		}
 	}
 	close(g.drained)
+	g.next.release()
 }
 
 // sameValue compares two hooks by identity; values that can't be compared are

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -40,6 +42,11 @@ func (a *askedMemory) remember(digest string, asked bool, now time.Time) {
 		if out, full := a.order.add(digest, askedCalls); full {
 			delete(a.calls, out)
 		}
+	}
+	// The same call again does not take a question back: an approval may still
+	// be asked for under the first.
+	if was := a.calls[digest]; was.asked && now.Sub(was.at) <= askedFor {
+		asked = true
 	}
 	a.calls[digest] = askedCall{asked, now}
 }
@@ -104,15 +111,13 @@ func (r *recent) add(key string, limit int) (out string, full bool) {
 // mergeState lays the values that one hook set over what is there, by the
 // strategy of each key. Values of other types than a strategy wants replace.
 func mergeState(state, set protocol.Object, strategies map[string]protocol.KeyStrategy) protocol.Object {
-	for _, m := range set {
-		old := state.Get(m.Name)
-		switch strategies[m.Name] {
+	return state.Merged(set, func(name string, old, value jsontext.Value) jsontext.Value {
+		switch strategies[name] {
 		case protocol.MergeList:
-			m.Value = mergeLists(old, m.Value)
+			return mergeLists(old, value)
 		case protocol.MergeMap:
-			m.Value = mergeMaps(old, m.Value)
+			return mergeMaps(old, value)
 		}
-		state = state.With(m.Name, m.Value)
-	}
-	return state
+		return value
+	})
 }

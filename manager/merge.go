@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-json-experiment/json/jsontext"
@@ -40,10 +41,20 @@ func mergeMaps(a, b jsontext.Value) jsontext.Value {
 	if errX != nil || errY != nil {
 		return b
 	}
-	for _, m := range y {
-		x = x.With(m.Name, mergeMaps(x.Get(m.Name), m.Value))
+	return x.Merged(y, func(_ string, old, value jsontext.Value) jsontext.Value { return mergeMaps(old, value) }).AppendJSON(nil)
+}
+
+// patchOps is how many operations one patch may hold: each may cost as much as
+// the whole subject.
+const patchOps = 1000
+
+// clip shortens what may quote a hook's answer, which may be payload.
+func clip(text string) string {
+	const most = 120
+	if len(text) <= most {
+		return text
 	}
-	return x.AppendJSON(nil)
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // patchCopies is how many bytes the "copy" operations of one patch may add.
@@ -55,7 +66,7 @@ const patchCopies = 16 << 20
 func applyPatch(stage *protocol.StageInfo, subject protocol.Object, patch jsontext.Value) (protocol.Object, []string, error) {
 	doc, err := patched(stage.SubjectValue(subject), patch)
 	if err != nil {
-		return nil, nil, fmt.Errorf("patch: %w", err)
+		return nil, nil, fmt.Errorf("patch: %s", clip(err.Error()))
 	}
 	after, err := protocol.DecodeObject(doc, 0)
 	if err != nil {
@@ -77,15 +88,17 @@ func applyPatch(stage *protocol.StageInfo, subject protocol.Object, patch jsonte
 		}
 	}
 	var changed []string
+	find := before.Finder(len(after))
 	for i, m := range after {
-		if old := before.Get(m.Name); protocol.SameValue(old, m.Value) {
-			after[i].Value = old
+		if at, ok := find(m.Name); ok && protocol.SameValue(before[at].Value, m.Value) {
+			after[i].Value = before[at].Value
 		} else {
 			changed = append(changed, m.Name)
 		}
 	}
+	find = after.Finder(len(before))
 	for _, m := range before {
-		if after.Get(m.Name) == nil {
+		if _, ok := find(m.Name); !ok {
 			changed = append(changed, m.Name)
 		}
 	}
@@ -110,6 +123,9 @@ func patched(doc, patch []byte) (out []byte, err error) {
 	ops, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		return nil, err
+	}
+	if len(ops) > patchOps {
+		return nil, fmt.Errorf("%d operations are too many, at most %d", len(ops), patchOps)
 	}
 	opts := jsonpatch.NewApplyOptions()
 	opts.EscapeHTML, opts.SupportNegativeIndices, opts.AccumulatedCopySizeLimit = false, false, patchCopies

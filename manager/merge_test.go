@@ -180,3 +180,24 @@ func FuzzMergeState(f *testing.F) {
 		}
 	})
 }
+
+// A patch may not cost as many times the subject as it has operations.
+func TestPatchWithManyOperations(t *testing.T) {
+	stage := protocol.NewStageTable().Stage(protocol.StageBeforeTool)
+	subject := request(t, protocol.StageBeforeTool, aCall).Subject
+	op := `{"op":"add","path":"/arguments/x","value":1}`
+	many := func(n int) []byte { return []byte("[" + strings.Repeat(op+",", n-1) + op + "]") }
+	_, changed, err := applyPatch(stage, subject, many(patchOps))
+	require.NoError(t, err)
+	require.Equal(t, []string{"arguments"}, changed)
+	_, _, err = applyPatch(stage, subject, many(patchOps+1))
+	require.ErrorContains(t, err, "1001 operations are too many")
+}
+
+// What a patch says stays out of the error: it may be payload.
+func TestPatchErrorIsShort(t *testing.T) {
+	stage := protocol.NewStageTable().Stage(protocol.StageBeforeTool)
+	_, _, err := applyPatch(stage, request(t, protocol.StageBeforeTool, aCall).Subject, []byte(`[{"op":"`+strings.Repeat("x", 1<<20)+`","path":"/"}]`))
+	require.Error(t, err)
+	require.Less(t, len(err.Error()), 300)
+}

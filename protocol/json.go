@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -53,6 +54,45 @@ func (o Object) With(name string, value jsontext.Value) Object {
 		}
 	}
 	return append(out, Member{name, value})
+}
+
+// indexFrom is the number of lookups from which an index is worth its memory.
+const indexFrom = 256
+
+// Finder returns a function that finds members by name, quickly also when many
+// names are looked up in a large object.
+func (o Object) Finder(lookups int) func(name string) (at int, ok bool) {
+	if len(o)*lookups < indexFrom {
+		return func(name string) (int, bool) {
+			i := slices.IndexFunc(o, func(m Member) bool { return m.Name == name })
+			return i, i >= 0
+		}
+	}
+	index := make(map[string]int, len(o))
+	for i := range o {
+		index[o[i].Name] = i
+	}
+	return func(name string) (int, bool) {
+		i, ok := index[name]
+		return i, ok
+	}
+}
+
+// Merged returns a copy of o with the members of change laid over it: each at
+// its old place or, when it is new, at the end. put says which value a member
+// gets, from its old one (nil = none) and the new one. Names in change are
+// unique.
+func (o Object) Merged(change Object, put func(name string, old, value jsontext.Value) jsontext.Value) Object {
+	find := o.Finder(len(change))
+	out := append(make(Object, 0, len(o)+len(change)), o...)
+	for _, m := range change {
+		if i, ok := find(m.Name); ok {
+			out[i].Value = put(m.Name, o[i].Value, m.Value)
+		} else {
+			out = append(out, Member{m.Name, put(m.Name, nil, m.Value)})
+		}
+	}
+	return out
 }
 
 // AppendJSON appends the object to b as JSON, values byte for byte.

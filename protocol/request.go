@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -82,6 +84,11 @@ func (r *Request) setParam(m Member) (err error) {
 	}
 	switch {
 	case !isCommonParam(m.Name) && !isAskParam(m.Name):
+		// Some readers do not tell upper from lower case. A hook of that kind
+		// would judge another value than the agent runs.
+		if known := r.Stage.foldsTo(m.Name); known != "" {
+			return fmt.Errorf("%s: is %q in other letters", clip(m.Name), known)
+		}
 		r.Extra = append(r.Extra, m)
 		return nil
 	case m.Value.Kind() == 'n':
@@ -244,6 +251,23 @@ func (r *Request) AppendParams(b []byte, deadlineMS int64) []byte {
 	return append(b, '}')
 }
 
+// foldsTo returns the param of the stage that differs from name in case only,
+// or "".
+func (s *StageInfo) foldsTo(name string) string {
+	lower := strings.ToLower(name)
+	if lower != name && (isCommonParam(lower) || isAskParam(lower)) {
+		return lower
+	}
+	for _, list := range [][]string{s.Subject, s.Fixed} {
+		for _, known := range list {
+			if strings.EqualFold(known, name) {
+				return known
+			}
+		}
+	}
+	return ""
+}
+
 // Apply merges a decision's change into the subject and returns the new one
 // with the names of the members whose meaning changed. The receiver's subject
 // is left as it is.
@@ -271,13 +295,15 @@ func (s *StageInfo) Apply(subject Object, change jsontext.Value) (Object, []stri
 // change keep their bytes.
 func merge(base, change Object) (Object, []string) {
 	var changed []string
-	out := base
-	for _, m := range change {
-		if SameValue(out.Get(m.Name), m.Value) {
-			continue
+	out := base.Merged(change, func(name string, old, value jsontext.Value) jsontext.Value {
+		if SameValue(old, value) {
+			return old
 		}
-		out = out.With(m.Name, m.Value)
-		changed = append(changed, m.Name)
+		changed = append(changed, name)
+		return value
+	})
+	if len(changed) == 0 {
+		return base, nil
 	}
 	return out, changed
 }
