@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		leaveGroup()
 	case "daemon":
 		daemon()
+	case "init":
+		asInit()
 	default:
 		panic("unknown mode " + mode)
 	}

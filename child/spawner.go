@@ -23,10 +23,16 @@ const (
 // kills a child when the thread that started it ends, not when the process
 // does, so that thread must live as long as its children. Make one with
 // NewSpawner and Close it when all children were stopped.
+//
+// Where hookd is the first process of a container, it also reaps the orphans
+// that it inherits.
 type Spawner struct {
 	timing   timing
 	requests chan request
 	children sync.WaitGroup
+
+	mu       sync.Mutex
+	unreaped map[int]*Process // by process id
 
 	open  context.Context // ends with Close
 	close context.CancelFunc
@@ -48,9 +54,19 @@ type started struct {
 // NewSpawner returns a Spawner that is ready to start children. The caller
 // closes it.
 func NewSpawner() *Spawner {
-	s := &Spawner{timing: defaultTiming, requests: make(chan request), ended: make(chan struct{})}
+	if os.Getpid() == 1 {
+		return newSpawner(orphanPause, orphanAge)
+	}
+	return newSpawner(0, 0) // orphans go to the init of the system
+}
+
+// newSpawner looks for orphans every pause; 0 is never.
+func newSpawner(pause, age time.Duration) *Spawner {
+	s := &Spawner{
+		timing: defaultTiming, requests: make(chan request), ended: make(chan struct{}), unreaped: map[int]*Process{},
+	}
 	s.open, s.close = context.WithCancel(context.Background())
-	go s.run()
+	go s.run(pause, age)
 	return s
 }
 
@@ -113,13 +129,22 @@ func (s *Spawner) Close() error {
 	return nil
 }
 
-func (s *Spawner) run() {
+func (s *Spawner) run(pause, age time.Duration) {
 	// Never unlocked: no other goroutine may run on this thread, since it could
 	// end it.
 	runtime.LockOSThread()
 	defer close(s.ended)
+	inherited := orphans{age: age}
+	var look <-chan time.Time
+	if pause > 0 {
+		ticker := time.NewTicker(pause)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	for {
 		select {
+		case now := <-look:
+			inherited.reap(now, s.owns)
 		case <-s.open.Done():
 			s.children.Wait()
 			return
@@ -190,6 +215,23 @@ func (s *Spawner) launch(spec Spec, path string) (_ *Process, err error) {
 	}
 	p.stopping, p.stop = context.WithCancel(context.Background())
 	p.killing, p.kill = context.WithCancel(s.open)
-	s.children.Go(p.supervise)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unreaped[p.PID()] = p
+	s.children.Go(func() {
+		p.supervise()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.unreaped[p.PID()] == p { // another may have the process id by now
+			delete(s.unreaped, p.PID())
+		}
+	})
 	return p, nil
+}
+
+// owns reports whether a process is a child that os/exec has yet to reap.
+func (s *Spawner) owns(pid int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unreaped[pid] != nil
 }

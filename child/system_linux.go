@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -40,32 +41,59 @@ func waitExit(pid int) {
 // groupRuns reports whether a process of the group runs. Zombies don't count.
 // If that can't be found out it says yes, and the caller's time limit decides.
 func groupRuns(pgid int) bool {
+	pids, err := processes()
+	return err != nil || slices.ContainsFunc(pids, func(pid int) bool {
+		if group, err := unix.Getpgid(pid); err != nil || group != pgid {
+			return false
+		}
+		state, _ := stat(pid)
+		return state != "" && state != "Z" && state != "X"
+	})
+}
+
+// zombies returns the processes that have ended and that hookd may wait for.
+func zombies() []int {
+	// One call tells that there is none, which is nearly always so.
+	var any unix.Siginfo
+	if err := unix.Waitid(unix.P_ALL, 0, &any, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil); err != nil || any.Signo == 0 {
+		return nil
+	}
+	pids, _ := processes() // without /proc none is found
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		state, parent := stat(pid)
+		return state != "Z" || parent != os.Getpid()
+	})
+}
+
+func processes() (pids []int, err error) {
 	proc, err := os.Open("/proc")
 	if err != nil {
-		return true
+		return nil, err
 	}
 	defer proc.Close()
 	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return true
-	}
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if group, err := unix.Getpgid(pid); err != nil || group != pgid {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue // it ended meanwhile
-		}
-		// "PID (name) STATE …", where the name may hold anything.
-		after := stat[bytes.LastIndexByte(stat, ')')+1:]
-		if state := bytes.TrimSpace(after); len(state) > 0 && state[0] != 'Z' && state[0] != 'X' {
-			return true
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	return false
+	return pids, err
+}
+
+// stat returns the state and the parent of a process; "" when it is gone.
+func stat(pid int) (state string, parent int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", 0
+	}
+	// "PID (name) STATE PARENT …", where the name may hold anything.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 {
+		return "", 0
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return "", 0
+	}
+	return string(fields[0]), parent
 }

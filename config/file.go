@@ -157,8 +157,9 @@ type process struct {
 	// How many calls the program works on at once; 0: as many as it says in its greeting, and one
 	// when it says nothing, as a script does that answers one line after the other.
 	MaxInFlight int `json:"max_in_flight" default:"0" min:"0" max:"1024"`
-	// What the program speaks.
-	Dialect string `json:"dialect" default:"hookd" enum:"hookd"`
+	// What the program speaks: hookd's own protocol, PicoClaw's (picoclaw), or what the examples on
+	// PicoClaw's website answer (picoclaw-site).
+	Dialect string `json:"dialect" default:"hookd" enum:"hookd,picoclaw,picoclaw-site"`
 }
 
 type match struct {

@@ -76,7 +76,9 @@ func distrustOf(path string, mode fs.FileMode, owner, self int) (found []string)
 	if owner != self && owner != 0 {
 		found = append(found, fmt.Sprintf("%s belongs to user %d, neither to hookd's user (%d) nor to root; run: chown %d %s", path, owner, self, self, shell(path)))
 	}
-	if mode&0o022 != 0 {
+	if mode&0o022 != 0 && mode&fs.ModeSticky != 0 {
+		found = append(found, fmt.Sprintf("%s is a folder for everybody (mode %04o); put the config into a folder of your own", path, mode.Perm()))
+	} else if mode&0o022 != 0 {
 		found = append(found, fmt.Sprintf("%s can be written by group or others (mode %04o); run: chmod go-w %s", path, mode.Perm(), shell(path)))
 	}
 	return found

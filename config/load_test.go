@@ -118,7 +118,7 @@ func TestDistrust(t *testing.T) {
 		{0o600, 1001, 1000, []string{"/a/it's belongs to user 1001, neither to hookd's user (1000) nor to root; run: chown 1000 '/a/it'\\''s'"}},
 		{0o600, 1000, 0, []string{"/a/it's belongs to user 1000, neither to hookd's user (0) nor to root; run: chown 0 '/a/it'\\''s'"}},
 		{0o620, 0, 0, []string{"/a/it's can be written by group or others (mode 0620); run: chmod go-w '/a/it'\\''s'"}},
-		{0o777 | fs.ModeSticky, 0, 1000, []string{"/a/it's can be written by group or others (mode 0777); run: chmod go-w '/a/it'\\''s'"}},
+		{0o777 | fs.ModeSticky, 0, 1000, []string{"/a/it's is a folder for everybody (mode 0777); put the config into a folder of your own"}},
 		{0o666, 7, 8, []string{
 			"/a/it's belongs to user 7, neither to hookd's user (8) nor to root; run: chown 8 '/a/it'\\''s'",
 			"/a/it's can be written by group or others (mode 0666); run: chmod go-w '/a/it'\\''s'",

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/hookd/hookd/config"
+	"github.com/hookd/hookd/dialect"
+	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/manager"
 	"github.com/hookd/hookd/protocol"
 	"github.com/hookd/hookd/rpc"
@@ -19,6 +22,7 @@ import (
 type session struct {
 	d      *daemon
 	caller *manager.Caller
+	host   *dialect.Host // how the agent speaks, once it has said something; nil: as hookd does
 	since  time.Time
 
 	name      atomic.Pointer[string] // from its greeting; nil before
@@ -77,7 +81,7 @@ func (d *daemon) serveStdio(ctx context.Context) error {
 	d.mu.Lock()
 	d.sessions[s] = struct{}{}
 	d.mu.Unlock()
-	peer := rpc.NewPeer(ctx, d.Stdio, s.peerOptions(d.set.config.Limits))
+	peer := rpc.NewPeer(ctx, d.Stdio, s.peerOptions(d.limits()))
 	select {
 	case <-peer.Done():
 	case <-ctx.Done():
@@ -94,16 +98,33 @@ func (d *daemon) serveStdio(ctx context.Context) error {
 
 // Accept implements [rpc.Handler].
 func (s *session) Accept(r *rpc.Request) rpc.Work {
+	s.listen(r)
 	if stage := s.d.stages.Method(r.Method); stage != nil {
 		return s.stage(stage, r)
 	}
 	switch r.Method {
-	case protocol.MethodEvent:
+	case protocol.MethodEvent, dialect.MethodRuntimeEvent:
 		return s.event(r)
 	case protocol.MethodHello:
 		return s.hello(r)
 	}
 	return rpc.Work{}
+}
+
+// listen finds out how the agent speaks, until it has greeted or made a call.
+func (s *session) listen(r *rpc.Request) {
+	if s.calls.Load() > 0 || s.name.Load() != nil {
+		return
+	}
+	host := dialect.Recognise(r.Method, r.Members)
+	if r.Method == protocol.MethodHello {
+		s.host = host
+	} else if host != nil {
+		s.host = host
+		unsaid := &protocol.AgentHello{}
+		host.Greet(unsaid)
+		_ = s.caller.Greet(unsaid) // its deadlines are long enough
+	}
 }
 
 // stage turns a request into a call of the manager. Nobody could read the
@@ -116,9 +137,10 @@ func (s *session) stage(stage *protocol.StageInfo, r *rpc.Request) rpc.Work {
 	}
 	s.calls.Add(1)
 	s.saw(string(stage.Name))
-	req, bad := protocol.DecodeRequest(stage, r.Members)
+	host := s.host
+	req, bad := host.Request(stage, r.Members)
 	if bad != nil {
-		return refuse(bad)
+		return rpc.Work{Inline: true, Run: func(context.Context) ([]byte, error) { return host.Refusal(stage, bad) }}
 	}
 	plan := s.d.manager.Plan(s.caller, req)
 	return rpc.Work{
@@ -126,11 +148,19 @@ func (s *session) stage(stage *protocol.StageInfo, r *rpc.Request) rpc.Work {
 		Run: func(ctx context.Context) ([]byte, error) {
 			res, err := plan.Run(ctx)
 			if err != nil {
-				return nil, err
+				return host.Refusal(stage, err)
 			}
-			return res.AppendJSON(make([]byte, 0, 256), stage, req.Trail), nil
+			return host.Answer(req, r.Members, res, s.approverDue), nil
 		},
 	}
+}
+
+// approverDue reports whether somebody whose word counts would be asked about a
+// call of this tool that needs approval.
+func (s *session) approverDue(tool string) bool {
+	return slices.ContainsFunc(s.d.manager.Generation().Hooks(), func(h *hook.Registration) bool {
+		return h.Handles(protocol.StageApproveTool) && h.Mode != hook.Shadow && h.Mode != hook.Async && h.Match.Matches(tool, true, s.caller.Name)
+	})
 }
 
 func refuse(err error) rpc.Work {
@@ -139,7 +169,7 @@ func refuse(err error) rpc.Work {
 
 // event hands an agent's event on. Sent as a request it is answered null.
 func (s *session) event(r *rpc.Request) rpc.Work {
-	ev, bad := protocol.DecodeEvent(r.Members)
+	ev, bad := s.host.Event(r.Method, r.Members)
 	if bad != nil {
 		s.d.dropped.Add(1)
 		s.d.log.Debug("event dropped", zap.String("agent", s.caller.Name), zap.String("why", bad.Message))
@@ -173,14 +203,15 @@ func (s *session) hello(r *rpc.Request) rpc.Work {
 	if s.calls.Load() > 0 {
 		return refuse(protocol.Errorf(protocol.CodeInvalidRequest, "%s comes before the first call", protocol.MethodHello))
 	}
+	s.host.Greet(h)
 	if bad := s.caller.Greet(h); bad != nil {
 		return refuse(bad)
 	}
 	s.name.Store(&h.Name)
 	s.saw(protocol.MethodHello)
-	limits := s.d.limits()
+	limits, host := s.d.limits(), s.host
 	return rpc.Work{Inline: true, Run: func(context.Context) ([]byte, error) {
-		return protocol.Marshal(protocol.AgentWelcome{
+		return host.Welcome(protocol.AgentWelcome{
 			OK: true, Name: "hookd", Version: protocol.Version, Server: s.d.software(),
 			Generation: s.d.manager.Generation().Number,
 			Limits:     protocol.Limits{MaxMessageBytes: limits.MaxMessageBytes, MaxInFlight: limits.MaxInFlight},

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hookd/hookd/daemon"
 )
 
 // one is a config with one hook process in this mode.
@@ -49,8 +51,8 @@ func TestAgentGreets(t *testing.T) {
 	_, err := other.r.ReadByte()
 	require.Error(t, err)
 
-	s := d.status(t)
-	require.Len(t, s.Agents, 2)
+	var s *daemon.Status
+	until(t, "the third has gone", func() bool { s = d.status(t); return len(s.Agents) == 2 })
 	require.Equal(t, "a", s.Agents[0].Name)
 	require.Equal(t, os.Getpid(), s.Agents[0].PID)
 	require.Equal(t, os.Getuid(), s.Agents[0].UID)

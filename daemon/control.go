@@ -119,34 +119,18 @@ func (c *controller) hook(r *rpc.Request) rpc.Work {
 	if p.ForMS < 0 {
 		return refuse(protocol.InvalidParams("for_ms", "must not be negative"))
 	}
-	if r.Method == MethodRestart {
-		return rpc.Work{Run: func(ctx context.Context) ([]byte, error) {
-			if err := c.d.restartHook(ctx, p.Name); err != nil {
-				return nil, asWire(err)
-			}
-			return []byte(`{"ok":true}`), nil
-		}}
-	}
 	return reloading(func(ctx context.Context) (*ReloadResult, error) {
 		return c.d.ask(ctx, func(ctx context.Context) (*ReloadResult, error) {
-			return c.d.setEnabled(ctx, p.Name, r.Method == MethodEnable, time.Duration(p.ForMS)*time.Millisecond)
+			if r.Method == MethodRestart {
+				return c.d.renew(ctx, p.Name)
+			}
+			o := override{enabled: r.Method == MethodEnable}
+			if p.ForMS > 0 {
+				o.until = time.Now().Add(time.Duration(p.ForMS) * time.Millisecond)
+			}
+			return c.d.setEnabled(ctx, p.Name, o)
 		})
 	})
-}
-
-// restartHook starts a hook's process anew and waits until it has greeted.
-func (d *daemon) restartHook(ctx context.Context, name string) error {
-	v := d.current()
-	h := v.hooks[name]
-	if h == nil {
-		if v.entry(name) == nil {
-			return d.unknownHook(name)
-		}
-		return protocol.InvalidParams("name", "hook %q is disabled; start it with hookd enable %s", name, name)
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyWithin+closeWithin)
-	defer cancel()
-	return h.mounted.Restart(ctx)
 }
 
 // subscribe starts to send events to the connection. A slow reader loses the

@@ -6,12 +6,13 @@
 //   - agent.go serves agents: every request becomes a call of the manager.
 //   - control.go serves those who rule hookd, on a socket of its own that no
 //     hook can hold up.
-//   - reload.go turns each good version of the config into a generation.
+//   - reload.go turns each good version of the config into a generation,
+//     overrides.go lets an operator outrank it, hooks.go keeps the running hooks.
 //   - status.go says how everybody fares.
+//   - systemd.go keeps a service manager informed and takes its sockets.
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -89,15 +91,22 @@ type daemon struct {
 	agents   *rpc.Server
 	control  *rpc.Server
 	sockets  Sockets
+	handed   inherited
 	started  time.Time
 
 	// requests is how everything that changes the set of hooks reaches the one
 	// goroutine that does (reload.go).
 	requests chan request
+	// changes says that the config file is another one; nil = it is not watched.
+	changes <-chan struct{}
 	// refresh asks for a look at what the hooks said of themselves; one slot.
 	refresh chan struct{}
+	// news asks for a word to the service manager (systemd.go); one slot.
+	news      chan struct{}
+	announced atomic.Bool // the service manager knows that hookd is ready
+
 	set     hookSet      // that goroutine's
-	view    atomic.Value // of view: what status may read of the set
+	view    atomic.Value // of *hookSet: what others may read of the set
 	watcher atomic.Pointer[config.Watcher]
 	drains  sync.WaitGroup // background work of reloads
 
@@ -121,7 +130,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	d := &daemon{
 		Options: o, level: zap.NewAtomicLevel(), stages: protocol.NewStageTable(), started: time.Now(),
-		requests: make(chan request), refresh: make(chan struct{}, 1), sessions: map[*session]struct{}{},
+		requests: make(chan request), refresh: make(chan struct{}, 1), news: make(chan struct{}, 1), sessions: map[*session]struct{}{},
 		mounted: map[*mount.Mounted]struct{}{},
 	}
 	var err error
@@ -134,8 +143,12 @@ func Run(ctx context.Context, o Options) error {
 	}
 	d.log = newLogger(cfg.Log, d.level, o.Stderr)
 	d.setLevel(cfg.Log.Level)
-	d.sockets.Agents = client.SocketPath(cmp.Or(o.Socket, cfg.Socket.Path), o.Getenv)
-	d.sockets.Control = client.ControlSocketPath(cmp.Or(o.ControlSocket, cfg.Control.Path), d.sockets.Agents, o.Getenv)
+	if d.handed, err = d.inherit(); err != nil {
+		return err
+	}
+	defer d.handed.close()
+	d.sockets.Agents = client.SocketPath(d.named(agentsName, o.Socket, cfg.Socket), o.Getenv)
+	d.sockets.Control = client.ControlSocketPath(d.named(controlName, o.ControlSocket, cfg.Control), d.sockets.Agents, o.Getenv)
 	return d.run(ctx, cfg)
 }
 
@@ -150,12 +163,12 @@ func (d *daemon) load() (*config.Config, error) {
 func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	// The sockets come first: a second daemon must stop here, before it starts
 	// any hook.
-	control, err := listen(d.sockets.Control, cfg.Control)
+	control, err := d.handed.listen(controlName, d.sockets.Control, cfg.Control)
 	if err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	defer control.Close()
-	agents, err := listen(d.sockets.Agents, cfg.Socket)
+	agents, err := d.handed.listen(agentsName, d.sockets.Agents, cfg.Socket)
 	if err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
@@ -180,16 +193,19 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	defer stop(nil)
 	var parts sync.WaitGroup
 	serve := func(name string, s *rpc.Server, l net.Listener) {
-		parts.Go(func() {
-			if err := s.Serve(context.WithoutCancel(ctx), l); !errors.Is(err, rpc.ErrServerClosed) {
-				stop(fmt.Errorf("%s: %w", name, err))
-			}
-		})
+		if err := s.Serve(context.WithoutCancel(ctx), l); !errors.Is(err, rpc.ErrServerClosed) {
+			stop(fmt.Errorf("%s: %w", name, err))
+		}
 	}
-	serve("socket", d.agents, agents)
-	serve("control socket", d.control, control)
+	parts.Go(func() { d.awaitHooks(serving); serve("socket", d.agents, agents) })
+	parts.Go(func() { serve("control socket", d.control, control) })
+	if w := d.watch(serving); w != nil {
+		defer w.Close()
+	}
 	parts.Go(func() { d.reloads(serving) })
-	parts.Go(func() { d.watch(serving) })
+	informing, stopInforming := context.WithCancel(serving)
+	defer stopInforming()
+	parts.Go(func() { d.keepInformed(informing) })
 	if d.Stdio != nil {
 		parts.Go(func() { stop(d.serveStdio(serving)) })
 	}
@@ -207,6 +223,8 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 			err = nil // stdio ended: the agent is done with us
 		}
 	}
+	stopInforming()
+	d.tell(systemd.SdNotifyStopping, "STATUS=shutting down")
 	d.shutdown(func() { stop(context.Canceled); parts.Wait() })
 	return err
 }
@@ -255,10 +273,6 @@ func (d *daemon) takeDown() {
 	d.closeHooks(ctx)
 	// Nothing was served, so there is nothing that could be cut short.
 	_ = d.manager.Close(ctx)
-}
-
-func listen(path string, l config.Listener) (*rpc.Listener, error) {
-	return rpc.Listen(rpc.ListenConfig{Path: path, Mode: l.Mode, Group: l.Group})
 }
 
 func (d *daemon) software() protocol.Software {

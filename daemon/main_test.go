@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		echoLines(os.Stdin, os.Stdout)
 	case "quick":
 		serve.Main(quick{})
+	case "daemon":
+		daemonProcess()
 	case "puppet":
 		puppet(os.Getenv(asPuppet))
 	default:
@@ -76,6 +78,10 @@ func (s scripted) Intercept(ctx context.Context, req *protocol.Request) (protoco
 		os.Exit(3)
 	case "slow":
 		time.Sleep(250 * time.Millisecond) // what a reviewer's work takes
+		return hook.Deny("scripted"), nil
+	case "slow-continue":
+		time.Sleep(time.Second) // long enough for two reloads
+	case "deny":
 		return hook.Deny("scripted"), nil
 	case "ask-hookd":
 		return hook.Deny("%s", askHookd(req)), nil

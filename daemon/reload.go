@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/hookd/hookd/config"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/manager"
-	"github.com/hookd/hookd/mount"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -25,9 +23,9 @@ import (
 // greet, all together: a greeting's own limit and a little more.
 const readyWithin = 8 * time.Second
 
-// closeWithin is how long a hook that a reload has taken away may go on with
-// calls that nobody waits for, before its stop ladder is cut short.
-const closeWithin = 10 * time.Second
+// busyAfter is how long somebody who wants a change waits for the one before
+// it to be over, before he is told to come again.
+const busyAfter = 900 * time.Millisecond
 
 // hookSet is what the current generation was made from. One goroutine changes
 // it: the one that runs [daemon.reloads].
@@ -36,26 +34,10 @@ type hookSet struct {
 	loadedAt  time.Time
 	hooks     map[string]*mountedHook
 	overrides map[string]override
-}
-
-// mountedHook is a running hook under the entry that holds now.
-type mountedHook struct {
-	entry   *config.Entry
-	key     string
-	mounted *mount.Mounted
-}
-
-// override is an operator's enable or disable, which outranks the config until
-// it ends or hookd does.
-type override struct {
-	enabled bool
-	until   time.Time // zero = no end
-}
-
-// view is what others may read of the set; it never changes.
-type view struct {
-	hookSet
-	err string // why the last load or reload was refused; "" = it was not
+	// refusal says why the file as it is now was refused; "" = it was not.
+	refusal string
+	// misfits says which hooks can't be used as they greeted; "" = none.
+	misfits string
 }
 
 // entry returns the config's entry of a name, or nil.
@@ -67,16 +49,24 @@ func (s *hookSet) entry(name string) *config.Entry {
 	return &s.config.Hooks.Entries[i]
 }
 
-func (d *daemon) current() *view { return d.view.Load().(*view) }
+// wanted reports whether a hook shall run for the entry.
+func (s *hookSet) wanted(e *config.Entry) bool {
+	if o, ok := s.overrides[e.Name]; ok {
+		return o.enabled
+	}
+	return e.Enabled
+}
+
+// current is what others may read of the set; it never changes.
+func (d *daemon) current() *hookSet { return d.view.Load().(*hookSet) }
 
 func (d *daemon) limits() protocol.Limits { return d.current().config.Limits }
 
-func (d *daemon) show(err error) {
-	v := &view{hookSet: d.set}
-	if err != nil {
-		v.err = err.Error()
-	}
-	d.view.Store(v)
+// show lets others see the set as it is now.
+func (d *daemon) show() {
+	v := d.set
+	d.view.Store(&v)
+	d.somethingNew()
 }
 
 // request asks the reloading goroutine for something.
@@ -103,11 +93,16 @@ type ReloadResult struct {
 	Warnings   []string `json:"warnings"`
 }
 
-// ask hands a request to the reloading goroutine and waits for its answer.
+// ask hands a request to the reloading goroutine and waits for its answer. When
+// that is busy for too long, the error says so.
 func (d *daemon) ask(ctx context.Context, do func(ctx context.Context) (*ReloadResult, error)) (*ReloadResult, error) {
 	done := make(chan reloadAnswer, 1)
+	busy := time.NewTimer(busyAfter)
+	defer busy.Stop()
 	select {
 	case d.requests <- request{ctx, do, done}:
+	case <-busy.C:
+		return nil, protocol.Errorf(protocol.CodeOverloaded, "hookd waits for new hooks to start; try again in a few seconds")
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -130,7 +125,10 @@ func (d *daemon) reloads(ctx context.Context) {
 				d.Reload = nil
 				continue
 			}
-			d.reloadAndTell(ctx, "signal: "+s.String())
+			// What went wrong is in the log and in status.
+			_, _ = d.reloadAndTell(ctx, "signal: "+s.String())
+		case <-d.changes:
+			_, _ = d.reloadAndTell(ctx, "the file changed")
 		case <-d.refresh:
 			d.adoptWelcomes()
 		case <-expiry.C:
@@ -141,39 +139,34 @@ func (d *daemon) reloads(ctx context.Context) {
 	}
 }
 
-// watch reloads when the config file changes.
-func (d *daemon) watch(ctx context.Context) {
+// watch follows the config file until the watcher that it returns is closed.
+// Without a file, or a watcher, there are no changes.
+func (d *daemon) watch(ctx context.Context) *config.Watcher {
 	if d.ConfigPath == "" {
-		return
+		return nil
 	}
 	log := d.log.Named("config")
 	w, err := config.Watch(ctx, d.ConfigPath, func(err error) { log.Warn(err.Error()) })
 	if err != nil {
 		d.log.Error("the config file is not watched; use hookd reload", zap.Error(err))
-		return
+		return nil
 	}
-	defer w.Close()
-	w.Applied(d.current().config.SHA256)
+	w.Applied(d.set.config.SHA256)
+	d.changes = w.Changes()
 	d.watcher.Store(w)
-	for {
-		select {
-		case <-w.Changes():
-			// What went wrong is in the log and in status.
-			_, _ = d.ask(ctx, func(ctx context.Context) (*ReloadResult, error) {
-				return d.reloadAndTell(ctx, "the file changed")
-			})
-			w.Applied(d.current().config.SHA256)
-		case <-ctx.Done():
-			return
-		}
-	}
+	return w
 }
 
 // reloadAndTell reloads and leaves word of the outcome in the log, in status
 // and with observers.
 func (d *daemon) reloadAndTell(ctx context.Context, why string) (*ReloadResult, error) {
+	defer d.reloading()()
 	res, err := d.reload(ctx)
-	d.show(err)
+	d.set.refusal = ""
+	if err != nil {
+		d.set.refusal = err.Error()
+	}
+	d.show()
 	payload := protocol.Object{{Name: "why", Value: protocol.Quote(why)}}
 	switch {
 	case err != nil:
@@ -211,17 +204,32 @@ func (d *daemon) reload(ctx context.Context) (*ReloadResult, error) {
 	if same {
 		return &ReloadResult{Generation: d.manager.Generation().Number, Kept: slices.Sorted(maps.Keys(d.set.hooks))}, nil
 	}
-	return d.apply(ctx, cfg, d.set.overrides)
+	warnings := d.removedRequired(cfg)
+	next := d.set
+	next.config, next.loadedAt = cfg, time.Now()
+	next.overrides = maps.Clone(d.set.overrides)
+	maps.DeleteFunc(next.overrides, func(name string, _ override) bool { return next.entry(name) == nil })
+	res, err := d.apply(ctx, next, change{})
+	if err != nil {
+		return nil, err
+	}
+	res.Warnings = warnings
+	d.setLevel(cfg.Log.Level)
+	if w := d.watcher.Load(); w != nil {
+		w.Applied(cfg.SHA256)
+	}
+	return res, nil
 }
 
-// refuseRestartOnly names what can't change while the sockets are open.
+// refuseRestartOnly names what can't change while hookd runs.
 func (d *daemon) refuseRestartOnly(cfg *config.Config) error {
 	old := d.set.config
 	var changed []string
 	for name, differ := range map[string]bool{
-		"socket":  !reflect.DeepEqual(cfg.Socket, old.Socket),
-		"control": !reflect.DeepEqual(cfg.Control, old.Control),
-		"limits":  cfg.Limits != old.Limits,
+		"socket":     !reflect.DeepEqual(cfg.Socket, old.Socket),
+		"control":    !reflect.DeepEqual(cfg.Control, old.Control),
+		"limits":     cfg.Limits != old.Limits,
+		"log.format": cfg.Log.Format != old.Log.Format,
 	} {
 		if differ {
 			changed = append(changed, name)
@@ -238,38 +246,45 @@ func (d *daemon) refuseRestartOnly(cfg *config.Config) error {
 // not start is tried again and again, under its policy.
 func (d *daemon) firstGeneration(ctx context.Context, cfg *config.Config) error {
 	d.set = hookSet{config: cfg, loadedAt: time.Now(), hooks: map[string]*mountedHook{}}
-	d.show(nil)
-	next, fresh, err := d.mountAll(ctx, cfg, nil)
-	if err == nil {
-		err = d.swap(cfg, nil, next)
-	}
-	if err != nil {
-		d.closeAll(ctx, fresh)
-	}
+	d.show()
+	_, err := d.apply(ctx, d.set, change{patient: true})
 	return err
 }
 
-// apply makes a generation of cfg: new hooks are started and greeted before
+// change says what about hooks is to change with a set, beyond what differs.
+type change struct {
+	// only leaves the files of other hooks out of sight, so that a command
+	// about one hook touches one hook.
+	only string
+	// renew starts the hook of this name anew although nothing differs.
+	renew string
+	// patient does not wait for new hooks: until they are ready, and when they
+	// do not start, their policy holds.
+	patient bool
+}
+
+// apply makes next the current set: new hooks are started and greeted before
 // anything changes, and when one of them is not, nothing does.
-func (d *daemon) apply(ctx context.Context, cfg *config.Config, overrides map[string]override) (*ReloadResult, error) {
+func (d *daemon) apply(ctx context.Context, next hookSet, c change) (*ReloadResult, error) {
 	before := d.set.hooks
-	warnings := d.removedRequired(cfg)
-	next, fresh, err := d.mountAll(ctx, cfg, overrides)
-	if err == nil {
+	fresh, err := d.mountAll(ctx, &next, c)
+	if err == nil && !c.patient {
 		err = allReady(ctx, fresh)
 	}
 	old := d.manager.Generation()
 	if err == nil {
-		err = d.swap(cfg, overrides, next)
+		err = d.swap(next)
 	}
 	if err != nil {
-		d.closeAll(ctx, fresh)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+		defer cancel()
+		d.closeAll(closing, fresh)
 		return nil, err
 	}
-	res := &ReloadResult{Changed: true, Generation: d.manager.Generation().Number, Warnings: warnings}
+	res := &ReloadResult{Changed: true, Generation: d.manager.Generation().Number}
 	var gone []*mountedHook
 	for name, h := range before {
-		if now := next[name]; now == nil || now.mounted != h.mounted {
+		if now := next.hooks[name]; now == nil || now.mounted != h.mounted {
 			gone = append(gone, h)
 			res.Stopped = append(res.Stopped, name)
 		} else {
@@ -281,36 +296,34 @@ func (d *daemon) apply(ctx context.Context, cfg *config.Config, overrides map[st
 	}
 	slices.Sort(res.Stopped)
 	slices.Sort(res.Kept)
-	d.setLevel(cfg.Log.Level)
 	d.retire(old, gone)
 	return res, nil
 }
 
-// mountAll finds or starts a hook for every enabled entry of cfg.
-func (d *daemon) mountAll(ctx context.Context, cfg *config.Config, overrides map[string]override) (next map[string]*mountedHook, fresh []*mountedHook, err error) {
-	next = map[string]*mountedHook{}
+// mountAll finds or starts a hook for every entry of the set that wants one,
+// and returns those that are new.
+func (d *daemon) mountAll(ctx context.Context, s *hookSet, c change) (fresh []*mountedHook, err error) {
+	running := s.hooks
+	s.hooks = map[string]*mountedHook{}
 	number := d.manager.Generation().Number + 1
-	for i := range cfg.Hooks.Entries {
-		e := &cfg.Hooks.Entries[i]
-		enabled := e.Enabled
-		if o, ok := overrides[e.Name]; ok {
-			enabled = o.enabled
-		}
-		if !enabled || !cfg.Hooks.Enabled {
+	for i := range s.config.Hooks.Entries {
+		e := &s.config.Hooks.Entries[i]
+		if !s.config.Hooks.Enabled || !s.wanted(e) {
 			continue
 		}
 		h := &mountedHook{entry: e, key: e.ProcessKey()}
-		if have := d.set.hooks[e.Name]; have != nil && have.key == h.key && !have.mounted.Changed() {
+		unseen := c.only != "" && c.only != e.Name
+		if have := running[e.Name]; have != nil && have.key == h.key && c.renew != e.Name && (unseen || !have.mounted.Changed()) {
 			h.mounted = have.mounted
 		} else if h.mounted, err = d.mounter.Mount(ctx, e, number); err != nil {
-			return nil, fresh, err
+			return fresh, err
 		} else {
 			d.track(h.mounted)
 			fresh = append(fresh, h)
 		}
-		next[e.Name] = h
+		s.hooks[e.Name] = h
 	}
-	return next, fresh, nil
+	return fresh, nil
 }
 
 // allReady waits for new hooks and returns every reason why one is not.
@@ -326,23 +339,23 @@ func allReady(ctx context.Context, fresh []*mountedHook) error {
 	return errors.Join(errs...)
 }
 
-// swap makes the hooks the current generation.
-func (d *daemon) swap(cfg *config.Config, overrides map[string]override, next map[string]*mountedHook) error {
+// swap makes a set whose hooks are mounted the current one.
+func (d *daemon) swap(next hookSet) error {
 	var regs []*hook.Registration
-	for _, name := range slices.Sorted(maps.Keys(next)) {
-		r, err := next[name].mounted.Registration(next[name].entry)
+	for _, name := range slices.Sorted(maps.Keys(next.hooks)) {
+		r, err := next.hooks[name].mounted.Registration(next.hooks[name].entry)
 		if err != nil {
 			return err
 		}
 		regs = append(regs, r)
 	}
-	g, err := manager.NewGeneration(d.manager.Generation().Number+1, rulesOf(cfg), regs)
+	g, err := manager.NewGeneration(d.manager.Generation().Number+1, rulesOf(next.config), regs)
 	if err != nil {
 		return err
 	}
 	d.manager.Swap(g)
-	d.set = hookSet{config: cfg, loadedAt: time.Now(), hooks: next, overrides: overrides}
-	d.show(nil)
+	d.set = next
+	d.show()
 	return nil
 }
 
@@ -353,33 +366,12 @@ func rulesOf(cfg *config.Config) manager.Rules {
 	}
 }
 
-// retire closes hooks that are gone once the calls of their generation have
-// ended. It does not wait.
-func (d *daemon) retire(old *manager.Generation, gone []*mountedHook) {
-	if len(gone) == 0 {
-		return
-	}
-	d.drains.Go(func() {
-		<-old.Drained() // shutdown swaps and drains every generation
-		ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-		defer cancel()
-		// Events that are queued for a hook still go to it.
-		if err := old.Wait(ctx); err != nil {
-			d.log.Warn("events of a replaced hook were cut short", zap.Error(err))
-		}
-		d.closeAll(ctx, gone)
-	})
-}
-
 // removedRequired finds required hooks that cfg no longer has. That is the
 // owner's right, and said aloud.
 func (d *daemon) removedRequired(cfg *config.Config) (warnings []string) {
+	next := hookSet{config: cfg, overrides: d.set.overrides}
 	for name, h := range d.set.hooks {
-		if !h.entry.Required {
-			continue
-		}
-		i := slices.IndexFunc(cfg.Hooks.Entries, func(e config.Entry) bool { return e.Name == name })
-		if i < 0 || !cfg.Hooks.Entries[i].Required || !cfg.Hooks.Entries[i].Enabled {
+		if e := next.entry(name); h.entry.Required && (e == nil || !e.Required || !next.wanted(e)) {
 			warnings = append(warnings, fmt.Sprintf("required hook %q is no longer required (config %.12s → %.12s)", name, d.set.config.SHA256, cfg.SHA256))
 		}
 	}
@@ -388,9 +380,11 @@ func (d *daemon) removedRequired(cfg *config.Config) (warnings []string) {
 }
 
 // adoptWelcomes makes a new generation when what hooks said in their greeting
-// (their stages, their key strategies) is not what the current one holds.
+// (their stages, their key strategies) is not what the current one holds. A
+// hook that can't be used as it greeted keeps the rules that it had.
 func (d *daemon) adoptWelcomes() {
 	changed := false
+	var misfits []error
 	for _, r := range d.manager.Generation().Hooks() {
 		h := d.set.hooks[r.Name]
 		if h == nil {
@@ -398,157 +392,22 @@ func (d *daemon) adoptWelcomes() {
 		}
 		now, err := h.mounted.Registration(h.entry)
 		if err != nil {
-			d.log.Error("hook can't be used as it greeted", zap.String("hook", r.Name), zap.Error(err))
-			d.show(err)
-			return
+			misfits = append(misfits, err)
+			continue
 		}
 		changed = changed || !slices.Equal(now.Stages, r.Stages) || !maps.Equal(now.KeyStrategies, r.KeyStrategies)
 	}
-	if !changed {
-		return
-	}
-	loaded := d.set.loadedAt
-	if err := d.swap(d.set.config, d.set.overrides, d.set.hooks); err != nil {
-		d.log.Error("hooks can't be used together as they greeted", zap.Error(err))
-		d.show(err)
-		return
-	}
-	d.set.loadedAt = loaded
-	d.show(nil)
-}
-
-// hookState is told by every supervisor when its hook changes state.
-func (d *daemon) hookState(name string, s mount.Status) {
-	d.manager.Publish(nil, protocol.NewHookdEvent(protocol.EventHookState, nil, protocol.Object{
-		{Name: "hook", Value: protocol.Quote(name)},
-		{Name: "state", Value: protocol.Quote(s.State)},
-		{Name: "pid", Value: fmt.Appendf(nil, "%d", s.PID)},
-		{Name: "restarts", Value: fmt.Appendf(nil, "%d", s.Restarts)},
-		{Name: "last_error", Value: protocol.Quote(s.LastError)},
-	}.AppendJSON(nil)))
-	if s.State == mount.Ready {
-		select {
-		case d.refresh <- struct{}{}:
-		default: // a look is due already
+	if changed && misfits == nil {
+		if err := d.swap(d.set); err != nil {
+			misfits = append(misfits, err)
 		}
 	}
-}
-
-// setEnabled overrides an entry's "enabled" for a while, or for as long as
-// hookd runs.
-func (d *daemon) setEnabled(ctx context.Context, name string, enabled bool, duration time.Duration) (*ReloadResult, error) {
-	entry := d.set.entry(name)
-	if entry == nil {
-		return nil, d.unknownHook(name)
+	if err := errors.Join(misfits...); err != nil && err.Error() != d.set.misfits {
+		d.set.misfits = err.Error()
+		d.log.Error("hooks can't be used as they greeted", zap.Error(err))
+		d.show()
+	} else if err == nil && d.set.misfits != "" {
+		d.set.misfits = ""
+		d.show()
 	}
-	overrides := maps.Clone(d.set.overrides)
-	if overrides == nil {
-		overrides = map[string]override{}
-	}
-	o := override{enabled: enabled}
-	if duration > 0 {
-		o.until = time.Now().Add(duration)
-	}
-	if entry.Enabled == enabled {
-		delete(overrides, name)
-	} else {
-		overrides[name] = o
-	}
-	res, err := d.apply(ctx, d.set.config, overrides)
-	if err != nil {
-		return nil, err
-	}
-	word := map[bool]string{true: "enabled", false: "disabled"}[enabled]
-	d.log.Warn("hook "+word+" by hand", zap.String("hook", name), zap.Duration("for", duration))
-	d.manager.Publish(nil, protocol.NewHookdEvent(protocol.EventHookState, nil, protocol.Object{
-		{Name: "hook", Value: protocol.Quote(name)}, {Name: "state", Value: protocol.Quote(word)},
-	}.AppendJSON(nil)))
-	return res, nil
-}
-
-func (d *daemon) unknownHook(name string) error {
-	var names []string
-	for _, e := range d.current().config.Hooks.Entries {
-		names = append(names, e.Name)
-	}
-	return protocol.InvalidParams("name", "there is no hook %q%s", name, protocol.DidYouMean(name, names))
-}
-
-func (d *daemon) nextExpiry() time.Duration {
-	next := time.Hour
-	for _, o := range d.set.overrides {
-		if !o.until.IsZero() {
-			next = min(next, time.Until(o.until))
-		}
-	}
-	return max(next, 0)
-}
-
-// expireOverrides gives hooks back to the config whose override has ended.
-func (d *daemon) expireOverrides(ctx context.Context) {
-	left := maps.Clone(d.set.overrides)
-	maps.DeleteFunc(left, func(_ string, o override) bool { return !o.until.IsZero() && !time.Now().Before(o.until) })
-	if len(left) == len(d.set.overrides) {
-		return
-	}
-	if _, err := d.apply(ctx, d.set.config, left); err != nil {
-		d.log.Error("an override ended, but its hook does not start; trying again", zap.Error(err))
-		d.show(err)
-		// Later, so that a broken hook is not started in a tight loop.
-		for name, o := range d.set.overrides {
-			if !o.until.IsZero() {
-				o.until = time.Now().Add(time.Minute)
-				d.set.overrides[name] = o
-			}
-		}
-	}
-}
-
-// track remembers a mounted hook until it is closed, so that a shutdown finds
-// also those that a reload has begun to take away.
-func (d *daemon) track(m *mount.Mounted) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mounted[m] = struct{}{}
-}
-
-// closeAll closes hooks side by side.
-func (d *daemon) closeAll(ctx context.Context, list []*mountedHook) {
-	var wg sync.WaitGroup
-	for _, h := range list {
-		wg.Go(func() { d.close(ctx, h.mounted) })
-	}
-	wg.Wait()
-}
-
-func (d *daemon) close(ctx context.Context, m *mount.Mounted) {
-	if err := m.Close(ctx); err != nil {
-		d.log.Warn("close hook", zap.Error(err))
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.mounted, m)
-}
-
-// closeHooks closes every hook there is.
-func (d *daemon) closeHooks(ctx context.Context) {
-	d.mu.Lock()
-	list := slices.Collect(maps.Keys(d.mounted))
-	d.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, m := range list {
-		wg.Go(func() { d.close(ctx, m) })
-	}
-	wg.Wait()
-}
-
-// hookPIDs are the processes of hooks, by pid.
-func (d *daemon) hookPIDs() map[int]string {
-	pids := map[int]string{}
-	for name, h := range d.current().hooks {
-		if pid := h.mounted.Status().PID; pid > 0 && pid != os.Getpid() {
-			pids[pid] = name
-		}
-	}
-	return pids
 }

@@ -41,6 +41,8 @@ type ConfigStatus struct {
 	LoadedAt time.Time `json:"loaded_at"`
 	// Error says why the file as it is now was refused; empty = it was not.
 	Error string `json:"error"`
+	// Misfits says which hooks can't be used as they greeted; empty = none.
+	Misfits string `json:"misfits"`
 	// Polling: changes are found by looking every now and then, because the
 	// system can't tell.
 	Polling bool `json:"polling"`
@@ -74,15 +76,19 @@ type HookStatus struct {
 	Mode       hook.Mode        `json:"mode"`
 	FailPolicy hook.FailPolicy  `json:"fail_policy"`
 	Required   bool             `json:"required"`
-	Restarts   int              `json:"restarts"`
-	Calls      int64            `json:"calls"`
-	Observed   int64            `json:"observed"`
-	Failures   int64            `json:"failures"`
-	InFlight   int              `json:"in_flight"`
-	Missed     int64            `json:"missed"`
-	LastError  string           `json:"last_error"`
-	P50        int64            `json:"p50_us"`
-	P99        int64            `json:"p99_us"`
+	// Override is enabled or disabled when an operator has outranked the
+	// config, Until is when that ends; zero = when hookd does.
+	Override  string    `json:"override,omitzero"`
+	Until     time.Time `json:"until,omitzero"`
+	Restarts  int       `json:"restarts"`
+	Calls     int64     `json:"calls"`
+	Observed  int64     `json:"observed"`
+	Failures  int64     `json:"failures"`
+	InFlight  int       `json:"in_flight"`
+	Missed    int64     `json:"missed"`
+	LastError string    `json:"last_error"`
+	P50       int64     `json:"p50_us"`
+	P99       int64     `json:"p99_us"`
 	// Outcomes counts turns by outcome; Noise what the process sent that meant
 	// nothing.
 	Outcomes map[protocol.Outcome]int64 `json:"outcomes"`
@@ -108,7 +114,11 @@ const stateDisabled = "disabled"
 // longer would tell nothing new.
 func (s *Status) Settled() bool {
 	return !slices.ContainsFunc(s.Hooks, func(h HookStatus) bool {
-		return h.State == string(mount.Starting) || h.State == string(mount.Stopping)
+		switch h.State {
+		case string(mount.Starting), string(mount.Backoff), string(mount.Stopping):
+			return true
+		}
+		return false
 	})
 }
 
@@ -119,7 +129,7 @@ func (d *daemon) status() *Status {
 		Version: d.Version, PID: os.Getpid(), StartedAt: d.started.UTC(), Ready: true,
 		Generation: d.manager.Generation().Number, Socket: d.sockets.Agents, Control: d.sockets.Control,
 		Config: ConfigStatus{
-			Path: v.config.Path, SHA256: v.config.SHA256, LoadedAt: v.loadedAt.UTC(), Error: v.err, Polling: d.polling(),
+			Path: v.config.Path, SHA256: v.config.SHA256, LoadedAt: v.loadedAt.UTC(), Error: v.refusal, Misfits: v.misfits, Polling: d.polling(),
 		},
 		Agents: d.agentStatus(),
 		Counters: Counters{
@@ -141,14 +151,18 @@ func (d *daemon) status() *Status {
 			Required: e.Required, Stages: e.Intercept, Events: patterns(e.Observe),
 		}
 		h.count(stats[e.Name])
+		if o, ok := v.overrides[e.Name]; ok {
+			h.Override, h.Until = o.word(), o.until
+		}
 		if running := v.hooks[e.Name]; running != nil {
 			h.fares(running.mounted.Status())
 			if r, err := running.mounted.Registration(e); err == nil {
 				h.Stages, h.Events = r.Stages, patterns(r.Events)
 			}
-			if e.Required && h.State != string(mount.Ready) && h.State != string(mount.Degraded) {
-				s.Ready = false
-			}
+		}
+		usable := h.State == string(mount.Ready) || h.State == string(mount.Degraded)
+		if e.Required && !usable && (e.Enabled || h.Override != "") {
+			s.Ready = false
 		}
 		s.Hooks = append(s.Hooks, h)
 	}

@@ -26,7 +26,7 @@ var errDeclined = errors.New("it left this stage out when it was greeted")
 // Intercept asks the child for a decision.
 func (p *process) Intercept(ctx context.Context, req *protocol.Request) (protocol.Decision, error) {
 	d, err := judge(ctx, p, req, func(answer []byte) (protocol.Decision, error) {
-		return protocol.DecodeDecision(req.Stage, answer)
+		return p.dialect.Decision(req, answer)
 	})
 	if errors.Is(err, errDeclined) {
 		return protocol.Decision{Warnings: []string{fmt.Sprintf("%s was not asked at %s: %v", p.name, req.Stage.Name, errDeclined)}}, nil
@@ -36,7 +36,7 @@ func (p *process) Intercept(ctx context.Context, req *protocol.Request) (protoco
 
 // Approve asks the child for a yes.
 func (p *process) Approve(ctx context.Context, req *protocol.Request) (protocol.Approval, error) {
-	return judge(ctx, p, req, protocol.DecodeApproval)
+	return judge(ctx, p, req, p.dialect.Approval)
 }
 
 // judge asks the child and reads its answer.
@@ -69,7 +69,8 @@ func (p *process) Observe(ctx context.Context, ev *hook.Event) error {
 		return err
 	}
 	defer p.leave(r)
-	if err := r.peer.Notify(ctx, protocol.MethodEvent, ev.AppendJSON(nil, ev.Seq, ev.Missed)); err != nil {
+	method, params := p.dialect.Event(ev.Event, ev.Seq, ev.Missed)
+	if err := r.peer.Notify(ctx, method, params); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -96,7 +97,7 @@ func (r *run) ask(ctx context.Context, req *protocol.Request) (jsontext.Value, e
 		<-r.slots
 		return nil, r.cutShort(call, req, garbage)
 	}
-	answer, err := r.peer.Call(call, req.Stage.Method(), req.AppendParams(nil, left))
+	answer, err := r.peer.Call(call, req.Stage.Method(), r.p.dialect.Params(req, left))
 	if err != nil && call.Err() != nil && errors.Is(err, context.Cause(call)) {
 		r.gaveUp(overdue, errors.Is(err, errTimeout))
 		return nil, r.cutShort(call, req, garbage)

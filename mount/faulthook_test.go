@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/hookd/hookd/hook/hooktest"
+	"github.com/hookd/hookd/hook/serve"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -22,7 +24,10 @@ import (
 const faultMode = "MOUNT_TEST_FAULT"
 
 func TestMain(m *testing.M) {
-	if mode, ok := os.LookupEnv(faultMode); ok {
+	switch mode, ok := os.LookupEnv(faultMode); {
+	case mode == "reference":
+		serve.Main(hooktest.Hook())
+	case ok:
 		faultHook(mode)
 		return
 	}

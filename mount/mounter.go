@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/config"
+	"github.com/hookd/hookd/dialect"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/protocol"
 )
@@ -120,7 +121,7 @@ func (m *Mounter) job(e *config.Entry, generation uint64, log *zap.Logger) job {
 		limits.MaxInFlight = m.Limits.MaxInFlight
 	}
 	return job{
-		name: e.Name,
+		name: e.Name, dialect: dialect.Dialect(e.Dialect),
 		offer: protocol.HookHello{
 			Name: e.Name, Version: protocol.Version, Modes: protocol.Modes(e.Intercept, len(events) > 0), Stages: e.Intercept,
 			Events: events, Server: m.Server, Generation: generation, Limits: limits, Config: e.Config,

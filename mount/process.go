@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hookd/hookd/child"
+	"github.com/hookd/hookd/dialect"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/protocol"
 )
@@ -32,6 +33,7 @@ type program interface {
 // job is what a process hook is made from.
 type job struct {
 	name        string
+	dialect     dialect.Dialect // of all that is said to the child and read from it
 	offer       protocol.HookHello
 	maxInFlight int // 0: as the hook says
 	strategies  map[string]protocol.KeyStrategy

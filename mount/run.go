@@ -80,7 +80,7 @@ func newRun(p *process, program program, number int) *run {
 
 // greet says hello and takes the answer to it over.
 func (r *run) greet(ctx context.Context) error {
-	hello, err := protocol.Marshal(r.p.offer)
+	hello, err := r.p.dialect.Hello(r.p.offer)
 	if err != nil {
 		return err
 	}

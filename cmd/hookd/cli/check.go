@@ -35,15 +35,12 @@ Without FILE it checks the file that hookd serve would use.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			named := ""
+			path, err := "", error(nil)
 			if len(args) == 1 {
-				named = args[0]
-			}
-			path, err := config.Find(named, a.getenv)
-			if err != nil {
+				path = args[0]
+			} else if path, err = config.Find("", a.getenv); err != nil {
 				return err
-			}
-			if path == "" {
+			} else if path == "" {
 				return usage(cmd, "there is no config file to check: name one")
 			}
 			o := daemon.CheckOptions{ConfigPath: path, NoStart: noStart, Builtins: a.builtins, Version: version()}

@@ -37,7 +37,7 @@ func Main(builtins ...mount.Builtin) {
 // Run runs the hookd command and returns its exit code: 0 ok, 1 failed, 2 the
 // command line makes no sense. Data goes to stdout, everything else to stderr.
 func Run(args []string, builtins ...mount.Builtin) int {
-	a := &app{builtins: builtins, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	a := newApp(builtins)
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
@@ -47,12 +47,20 @@ func Run(args []string, builtins ...mount.Builtin) int {
 	return a.fail(err)
 }
 
+// Command returns the hookd command with all its subcommands as data, for what
+// describes it, such as man pages. Run it with [Run], which has the exit codes.
+func Command(builtins ...mount.Builtin) *cobra.Command { return newApp(builtins).root() }
+
 // app is what commands share.
 type app struct {
 	builtins []mount.Builtin
 	in       *os.File
 	out, err *os.File
 	getenv   func(string) string
+}
+
+func newApp(builtins []mount.Builtin) *app {
+	return &app{builtins: builtins, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
 }
 
 func (a *app) root() *cobra.Command {
@@ -64,6 +72,8 @@ over a Unix socket before they call a model or a tool; hooks, written in any
 language, answer.
 
 Start here:
+  hookd demo                     see it at work, without any setup
+  hookd init --for python        write a config and a first hook (or node, go, sh)
   hookd check config.json        validate a config, start and greet its hooks
   hookd serve --config config.json
   echo '{"tool":"bash","arguments":{"command":"ls"}}' | hookd call before_tool
@@ -77,9 +87,10 @@ Start here:
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%s", err) })
 	root.AddCommand(
-		a.serveCommand(), a.checkCommand(), a.callCommand(), a.eventsCommand(), a.statusCommand(),
-		a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(), a.versionCommand(),
+		a.serveCommand(), a.connectCommand(), a.checkCommand(), a.callCommand(), a.eventsCommand(), a.statusCommand(),
+		a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(), a.versionCommand(),
 	)
+	root.AddCommand(a.demoCommand(), a.initCommand())
 	return root
 }
 

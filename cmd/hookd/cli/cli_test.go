@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,6 +32,8 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Scripts have a home of their own, in which nothing has been compiled yet.
+	cache, _ := exec.Command("go", "env", "GOCACHE").Output()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
@@ -43,12 +47,16 @@ func TestScript(t *testing.T) {
 			env.Setenv("HOOKD_CONTROL_SOCKET", filepath.Join(sockets, "hookd.control.sock"))
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"calluntil":   callUntil,
 			"envsubst":    envSubst,
+			"fileuntil":   fileUntil,
+			"gone":        gone,
 			"jq":          jq,
+			"mask":        mask,
 			"replace":     replace,
 			"statusuntil": statusUntil,
 		},
@@ -176,4 +184,54 @@ func replace(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(os.WriteFile(path+".new", []byte(strings.ReplaceAll(text, args[1], args[2])), 0o600))
 	ts.Check(os.Rename(path+".new", path))
+}
+
+// fileuntil FILE PATTERN waits until PATTERN stands in FILE.
+func fileUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fileuntil FILE PATTERN")
+	}
+	pattern, err := regexp.Compile(args[1])
+	ts.Check(err)
+	until(ts, args[1], func() bool {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && pattern.Match(text)
+	})
+}
+
+// gone FILE makes sure that the processes named in FILE, as "pid 12", have
+// ended.
+func gone(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: gone FILE")
+	}
+	pids := regexp.MustCompile(`pid (\d+)`).FindAllStringSubmatch(ts.ReadFile(args[0]), -1)
+	if len(pids) == 0 {
+		ts.Fatalf("%s names no process", args[0])
+	}
+	for _, m := range pids {
+		pid, err := strconv.Atoi(m[1])
+		ts.Check(err)
+		if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+			ts.Fatalf("process %d is still there: %v", pid, err)
+		}
+	}
+}
+
+// mask FILE replaces what differs from one demo to the next.
+func mask(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: mask FILE")
+	}
+	text := ts.ReadFile(args[0])
+	for _, m := range [][2]string{
+		{`/\S*/hookd-demo-\d+`, "FOLDER"},
+		{`\d{4}-\d\d-\d\dT[\d:]+Z`, "TIME"},
+		{`\([\d.]+(µs|ms|s)\)`, "(TOOK)"},
+		{`it ended with [\w ]+`, "it ended"}, // how a hook ended is said when it is known in time
+		{`(pid|-9|redact|review-gate|dry-run|on-call|notify) \d+`, "$1 PID"},
+	} {
+		text = regexp.MustCompile(m[0]).ReplaceAllString(text, m[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }

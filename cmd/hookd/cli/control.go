@@ -42,6 +42,15 @@ func (a *app) dialAgents(ctx context.Context, p places) (*rpc.Peer, error) {
 }
 
 func dial(ctx context.Context, path string, h rpc.Handler) (*rpc.Peer, error) {
+	conn, err := dialSocket(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return rpc.NewPeer(ctx, conn, rpc.Options{Handler: h}), nil
+}
+
+// dialSocket connects to a daemon and makes sure that it is one's own.
+func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout}
 	conn, err := d.DialContext(ctx, "unix", path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
@@ -58,7 +67,7 @@ func dial(ctx context.Context, path string, h rpc.Handler) (*rpc.Peer, error) {
 		conn.Close()
 		return nil, err
 	}
-	return rpc.NewPeer(ctx, conn, rpc.Options{Handler: h}), nil
+	return conn, nil
 }
 
 // control makes one call of the control socket and reads its result into out.
@@ -82,7 +91,7 @@ func callPeer(ctx context.Context, peer *rpc.Peer, method string, params, out an
 	result, err := peer.Call(ctx, method, raw)
 	if err != nil {
 		if e, ok := errors.AsType[*protocol.Error](err); ok {
-			return errors.New(e.Message) // the code is for programs
+			return &refusedError{e.Message}
 		}
 		return fmt.Errorf("%s: %w", method, err)
 	}
@@ -94,6 +103,12 @@ func callPeer(ctx context.Context, peer *rpc.Peer, method string, params, out an
 	}
 	return nil
 }
+
+// refusedError is what the daemon answered to a call that it did not serve. The
+// code is for programs.
+type refusedError struct{ text string }
+
+func (e *refusedError) Error() string { return e.text }
 
 // completeHooks offers the names of the daemon's hooks to the shell.
 func (a *app) completeHooks(p *places) cobra.CompletionFunc {

@@ -28,8 +28,8 @@ func (a *app) switchCommand(word, method, short, long string) *cobra.Command {
 		Example: fmt.Sprintf("  hookd %s review-gate --for 10m", word),
 		Args:    oneArg("HOOK"), ValidArgsFunction: a.completeHooks(&p),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if duration < 0 {
-				return usage(cmd, "--for must not be negative")
+			if cmd.Flags().Changed("for") && duration < time.Millisecond {
+				return usage(cmd, "--for %s is no time, such as 10m", duration)
 			}
 			var res daemon.ReloadResult
 			if err := a.control(cmd.Context(), p, method, daemon.HookParams{Name: args[0], ForMS: duration.Milliseconds()}, &res); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,10 @@ their program or script changed on disk.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var res daemon.ReloadResult
 			if err := a.control(cmd.Context(), p, daemon.MethodReload, nil, &res); err != nil {
-				return hint(fmt.Errorf("reload refused, the last good config stays:\n%s", indent(err.Error())), "Check the file with hookd check.")
+				if refused, ok := errors.AsType[*refusedError](err); ok {
+					return hint(fmt.Errorf("reload refused, the last good config stays:\n%s", indent(refused.text)), "Check the file with hookd check.")
+				}
+				return err
 			}
 			a.printReload(&res)
 			return nil

@@ -13,13 +13,15 @@ func (a *app) restartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart HOOK",
 		Short: "Start a hook's process anew",
-		Long:  `Lets the hook's calls in flight finish, stops its process and waits until a new one has greeted.`,
-		Args:  oneArg("HOOK"), ValidArgsFunction: a.completeHooks(&p),
+		Long: `Starts a new process of the hook, greets it, and only then lets the old one go.
+When the new one does not start, the old one stays.`,
+		Args: oneArg("HOOK"), ValidArgsFunction: a.completeHooks(&p),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.control(cmd.Context(), p, daemon.MethodRestart, daemon.HookParams{Name: args[0]}, nil); err != nil {
+			var res daemon.ReloadResult
+			if err := a.control(cmd.Context(), p, daemon.MethodRestart, daemon.HookParams{Name: args[0]}, &res); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "%s is ready\n", args[0])
+			fmt.Fprintf(a.out, "%s is ready, generation %d\n", args[0], res.Generation)
 			return nil
 		},
 	}

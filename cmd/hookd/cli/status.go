@@ -86,6 +86,9 @@ func (a *app) printStatus(s *daemon.Status) error {
 	if s.Config.Error != "" {
 		fmt.Fprintln(a.out, a.paint(a.out, red, "         the file as it is now was refused, the last good one holds:\n"+indent(s.Config.Error)))
 	}
+	if s.Config.Misfits != "" {
+		fmt.Fprintln(a.out, a.paint(a.out, red, "         hooks can't be used as they greeted:\n"+indent(s.Config.Misfits)))
+	}
 	if s.Config.Polling {
 		fmt.Fprintln(a.out, "         changes are found by polling")
 	}
@@ -93,7 +96,7 @@ func (a *app) printStatus(s *daemon.Status) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "HOOK\tSOURCE\tSTATE\tPID\tSTAGES AND EVENTS\tCALLS\tFAILED\tMISSED\tP50\tP99")
 	for _, h := range s.Hooks {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", h.Name, h.Source, h.State, number(h.PID), asked(h), h.Calls+h.Observed, h.Failures, h.Missed, micros(h.P50), micros(h.P99))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", h.Name, h.Source, state(h), number(h.PID), asked(h), h.Calls+h.Observed, h.Failures, h.Missed, micros(h.P50), micros(h.P99))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -119,6 +122,17 @@ func printTail(w io.Writer, lines []string) {
 	for _, l := range lines {
 		fmt.Fprintf(w, "  stderr: %s\n", l)
 	}
+}
+
+// state is a hook's state, and an operator's word when that outranks the config.
+func state(h daemon.HookStatus) string {
+	switch {
+	case h.Override == "":
+		return h.State
+	case h.Until.IsZero():
+		return h.State + " (by hand)"
+	}
+	return h.State + " (by hand until " + h.Until.Local().Format("15:04:05") + ")"
 }
 
 func asked(h daemon.HookStatus) string {
