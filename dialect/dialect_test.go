@@ -74,7 +74,7 @@ func TestParams(t *testing.T) {
 		"after_tool": {
 			Picoclaw, protocol.StageAfterTool,
 			`{` + ourMetaText + `,"tool":"bash","arguments":{},"duration_ms":15.5,"result":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"is_error":false}}`,
-			`{"meta":` + meta + `"TracePath":"turn.tool.after","Source":"runTurn"},"result":{"for_llm":"a\nb","is_error":false},` +
+			`{"meta":` + meta + `"TracePath":"turn.tool.after","Source":"runTurn"},"result":{"for_llm":"ab","is_error":false},` +
 				`"tool":"bash","arguments":{},"duration_ms":15.5,"channel":"","chat_id":"","duration":15500000,"deadline_ms":7}`,
 		},
 		"site": {

@@ -125,7 +125,7 @@ func TestHostAnswer(t *testing.T) {
 		},
 		"respond": {
 			protocol.StageBeforeTool, hostCall, protocol.Result{Action: protocol.ActionRespond, Respond: jsontext.Value(`{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"is_error":false}`)},
-			`{"action":"respond","result":{"for_llm":"a\nb","is_error":false}}`,
+			`{"action":"respond","result":{"for_llm":"ab","is_error":false}}`,
 		},
 		"respond, as PicoClaw names it": {
 			protocol.StageBeforeTool, hostCall, protocol.Result{Action: protocol.ActionRespond, Respond: jsontext.Value(`{"for_llm":"a","for_user":"u"}`)},

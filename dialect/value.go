@@ -3,6 +3,7 @@ package dialect
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,25 +53,18 @@ func isNull(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
 // text returns what a content says. whole is false when it holds more than
 // text, which then is left out.
 func text(content jsontext.Value) (said string, whole bool) {
-	switch {
-	case isNull(content):
+	if isNull(content) {
 		return "", true
-	case content.Kind() == '"':
-		return protocol.Unquote(content), true
-	case content.Kind() != '[':
-		return "", false
 	}
-	blocks, err := protocol.Items(content)
-	whole = err == nil
-	var parts []string
-	for _, b := range blocks {
-		if t := object(b).Get("text"); t != nil && t.Kind() == '"' {
-			parts = append(parts, protocol.Unquote(t))
-		} else {
-			whole = false
+	if content.Kind() == '[' {
+		blocks, err := protocol.Items(content)
+		odd := func(b jsontext.Value) bool {
+			t := object(b).Get("text")
+			return b.Kind() != '"' && (t == nil || t.Kind() != '"')
 		}
+		return protocol.ContentText(content), err == nil && !slices.ContainsFunc(blocks, odd)
 	}
-	return strings.Join(parts, "\n"), whole
+	return protocol.ContentText(content), content.Kind() == '"'
 }
 
 // PicoClaw has durations in whole nanoseconds where hookd has milliseconds.

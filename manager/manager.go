@@ -34,6 +34,8 @@ const (
 	abandonedCalls = 8
 	// observerQueue is how many events wait for one observer at most.
 	observerQueue = 1024
+	// observerBytes is how many bytes those may hold together.
+	observerBytes = 32 << 20
 	// asyncQueue is how many calls wait for one hook in mode async at most.
 	asyncQueue = 64
 	// deadlineMargin is what of an agent's deadline is left for the way back.

@@ -90,6 +90,51 @@ func TestObserverQueue(t *testing.T) {
 	})
 }
 
+// A queue of few large events is full, too.
+func TestObserverQueueIsBoundInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWitness()
+		m := mounted(t, w.registration("w"))
+		large := protocol.Quote(strings.Repeat("x", observerBytes/4))
+		for range 8 {
+			m.Publish(&Caller{Name: "bot"}, &protocol.Event{Kind: "x_large", Payload: large})
+			synctest.Wait()
+		}
+		require.Less(t, m.Stats()["w"].Queued, int64(4))
+		require.Greater(t, m.Stats()["w"].Missed, int64(3))
+		close(w.gate)
+		synctest.Wait()
+		publish(m, "x_after")
+		synctest.Wait()
+		seen := w.events()
+		require.EqualValues(t, m.Stats()["w"].Missed, seen[len(seen)-1].Missed)
+	})
+}
+
+// What a process could not be handed is missing in what it is handed next.
+func TestLostOnTheWayIsMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []hook.Event
+		h := &goHook{observe: func(_ context.Context, ev *hook.Event) error {
+			if ev.Kind == "x_1" || ev.Kind == "x_2" {
+				return &hook.Failure{Outcome: protocol.OutcomeStarting}
+			}
+			seen = append(seen, *ev)
+			return nil
+		}}
+		r := h.registration("h")
+		r.Roles.Remote = true
+		m := mounted(t, r)
+		publish(m, "x_1", "x_2", "x_3", "x_4")
+		synctest.Wait()
+		require.Len(t, seen, 2)
+		require.EqualValues(t, 1, seen[0].Seq)
+		require.EqualValues(t, 2, seen[0].Missed)
+		require.EqualValues(t, 2, seen[1].Seq)
+		require.Zero(t, seen[1].Missed)
+	})
+}
+
 func TestStuckObserverHurtsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := newWitness()

@@ -135,6 +135,8 @@ type observer struct {
 	// by the unit's lock.
 	missed uint64
 	seq    uint64 // the worker's
+	// bytes are those of the payloads that wait or are being handed over.
+	bytes atomic.Int64
 }
 
 type queuedEvent struct {
@@ -147,26 +149,42 @@ func newObserver(m *HookManager, stats *hookStats) *observer {
 }
 
 func (o *observer) push(ev *protocol.Event) {
-	select {
-	case o.queue <- queuedEvent{ev, o.missed}:
-		o.missed = 0
-		o.stats.queued.Add(1)
-	default:
-		o.missed++
-		o.stats.missed.Add(1)
+	size := int64(len(ev.Payload))
+	if o.bytes.Add(size) <= observerBytes || len(o.queue) == 0 {
+		select {
+		case o.queue <- queuedEvent{ev, o.missed}:
+			o.missed = 0
+			o.stats.queued.Add(1)
+			return
+		default:
+		}
 	}
+	o.bytes.Add(-size)
+	o.missed++
+	o.stats.missed.Add(1)
 }
 
 func (o *observer) run() {
+	lost := uint64(0) // what could not be handed over; the next one tells
 	for ev := range o.queue {
 		o.stats.queued.Add(-1)
 		o.stats.events.Add(1)
-		o.seq++
 		r := o.reg.Load()
-		if err := o.observe(r, &hook.Event{Event: ev.Event, Seq: o.seq, Missed: ev.missed}); err != nil {
+		lost += ev.missed
+		err := o.observe(r, &hook.Event{Event: ev.Event, Seq: o.seq + 1, Missed: lost})
+		o.bytes.Add(-int64(len(ev.Payload)))
+		if err != nil {
 			o.stats.failed("observe "+string(ev.Kind)+": "+err.Error(), o.now())
 			o.log.Debug("observer failed", zap.String("hook", r.Name), zap.String("event", string(ev.Kind)), zap.Error(err))
 		}
+		if err != nil && r.Roles.Remote { // an in-process hook has had it all the same
+			lost++
+			o.stats.missed.Add(1)
+			o.stats.events.Add(-1)
+			continue
+		}
+		o.seq++
+		lost = 0
 	}
 }
 

@@ -265,6 +265,8 @@ func unknownMember(name string, known []string) error {
 		hint = ` (this looks like another dialect; hookd reads "action": see the entry's "dialect")`
 	case "approved":
 		hint = ` ("approved" is read at approve_tool only)`
+	case "message":
+		hint = ` (did you mean "reason"?)`
 	}
 	return fmt.Errorf("unknown member %q%s", clip(name), hint)
 }

@@ -195,9 +195,9 @@ func TestConnectOutlivesTheDaemon(t *testing.T) {
 	for _, a := range answers {
 		require.JSONEq(t, `{"approved":false,"reason":"`+away+`"}`, string((<-a).result))
 	}
+	p.event("agent.turn.start", map[string]any{"UserMessage": "hi"})
 	require.Equal(t, "denied by hook: "+away, p.tool("t", nil, nil))
 	require.Equal(t, "abort_turn", p.model("hi", "ho"))
-	p.event("agent.turn.start", map[string]any{"UserMessage": "hi"})
 
 	d.start()
 	eventually(t, "it has greeted the new daemon", func() bool { return d.agentNames() == "hookd" })
@@ -225,6 +225,10 @@ func TestConnectAnswersBeforeTheHostGoesOn(t *testing.T) {
 	p := mountHook(t, d.env(), allModes, "hookd", "connect")
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGSTOP))
 	defer d.cmd.Process.Signal(syscall.SIGCONT)
+	var state syscall.WaitStatus // the signal takes a moment
+	_, err := syscall.Wait4(d.cmd.Process.Pid, &state, syscall.WUNTRACED, nil)
+	require.NoError(t, err)
+	require.True(t, state.Stopped())
 	result, err := p.call("hook.before_tool", picoCall{Meta: meta("turn.tool.before"), Tool: "t"}, patience)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"action":"deny_tool","reason":"hookd did not answer in time"}`, string(result))

@@ -27,7 +27,10 @@ SIGHUP and changes of the config file reload the config.
 The config is the file of --config, else $HOOKD_CONFIG, else
 $XDG_CONFIG_HOME/hookd/config.json (~/.config/hookd/config.json), else
 /etc/hookd/config.json. Without any, hookd serves with its defaults and logs
-events to standard error.`,
+events to standard error.
+
+systemd, and what speaks like it, is told when every required hook has greeted,
+and may hand over the sockets, named agents and control.`,
 		Example: `  hookd serve --config config.json
   hookd serve --socket /tmp/h/hookd.sock   # the control socket goes beside it
   hookd serve --stdio                      # as the child of an agent`,
