@@ -16,16 +16,25 @@ import (
 // socket. It asks no hook anything, so a hook that hangs does not make the
 // daemon look dead. ctx limits both; a refusal is a *[protocol.Error].
 func Ping(ctx context.Context, s Sockets) (*Status, error) {
-	if _, err := exchange(ctx, s.Agents, protocol.MethodHello, `{"name":"hookd-ping","version":1}`); err != nil {
+	if err := greet(ctx, s.Agents); err != nil {
 		return nil, err
 	}
-	result, err := exchange(ctx, s.Control, MethodStatus, `{}`)
+	return askStatus(ctx, s.Control)
+}
+
+func greet(ctx context.Context, path string) error {
+	_, err := exchange(ctx, path, protocol.MethodHello, `{"name":"hookd-ping","version":1}`)
+	return err
+}
+
+func askStatus(ctx context.Context, path string) (*Status, error) {
+	result, err := exchange(ctx, path, MethodStatus, `{}`)
 	if err != nil {
 		return nil, err
 	}
 	var status Status
 	if err := protocol.Unmarshal(result, &status); err != nil {
-		return nil, fmt.Errorf("%s at %s: unreadable answer: %w", MethodStatus, s.Control, err)
+		return nil, fmt.Errorf("%s at %s: unreadable answer: %w", MethodStatus, path, err)
 	}
 	return &status, nil
 }

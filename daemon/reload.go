@@ -206,7 +206,7 @@ func (d *daemon) reload(ctx context.Context) (*ReloadResult, error) {
 	}
 	warnings := d.removedRequired(cfg)
 	next := d.set
-	next.config, next.loadedAt = cfg, time.Now()
+	next.config, next.loadedAt, next.misfits = cfg, time.Now(), ""
 	next.overrides = maps.Clone(d.set.overrides)
 	maps.DeleteFunc(next.overrides, func(name string, _ override) bool { return next.entry(name) == nil })
 	res, err := d.apply(ctx, next, change{})

@@ -19,7 +19,8 @@ type Status struct {
 	PID     int    `json:"pid"`
 	// StartedAt is in UTC.
 	StartedAt time.Time `json:"started_at"`
-	// Ready: every required hook has greeted.
+	// Ready: every required hook has greeted, and all hooks can be used as they
+	// greeted.
 	Ready      bool         `json:"ready"`
 	Generation uint64       `json:"generation"`
 	Socket     string       `json:"socket"`
@@ -126,7 +127,7 @@ func (s *Status) Settled() bool {
 func (d *daemon) status() *Status {
 	v := d.current()
 	s := &Status{
-		Version: d.Version, PID: os.Getpid(), StartedAt: d.started.UTC(), Ready: true,
+		Version: d.Version, PID: os.Getpid(), StartedAt: d.started.UTC(), Ready: v.misfits == "",
 		Generation: d.manager.Generation().Number, Socket: d.sockets.Agents, Control: d.sockets.Control,
 		Config: ConfigStatus{
 			Path: v.config.Path, SHA256: v.config.SHA256, LoadedAt: v.loadedAt.UTC(), Error: v.refusal, Misfits: v.misfits, Polling: d.polling(),

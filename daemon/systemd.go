@@ -166,7 +166,7 @@ func (s *Status) headline() string {
 		case string(mount.Ready), stateDisabled:
 		default:
 			faults = append(faults, h.Name+" "+h.State)
-			if h.Required {
+			if h.Required && h.State != string(mount.Degraded) {
 				waits = append(waits, h.Name)
 			}
 		}
@@ -207,13 +207,14 @@ func (d *daemon) reloading() (done func()) {
 	return func() { d.tell(systemd.SdNotifyReady) }
 }
 
-// canary fails when hookd does not do its work. A refusal is work.
+// canary fails when hookd does not answer itself on both sockets. A refusal of
+// agents is an answer: there may be as many as it takes.
 func (d *daemon) canary(ctx context.Context) error {
-	_, err := Ping(ctx, d.sockets)
-	if _, refused := errors.AsType[*protocol.Error](err); refused || ctx.Err() == context.Canceled {
-		return nil
+	err := greet(ctx, d.sockets.Agents)
+	if _, refused := errors.AsType[*protocol.Error](err); err == nil || refused {
+		_, err = askStatus(ctx, d.sockets.Control)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		d.log.Error("hookd does not answer itself; the service manager will start it anew when that lasts", zap.Error(err))
 	}
 	return err

@@ -19,19 +19,11 @@ import (
 // hook's own time is over.
 var errTimeout = errors.New("the hook's time is over")
 
-// errDeclined marks a stage that the hook left out when it was greeted. It is
-// met only until somebody asks for the hook's registration again.
-var errDeclined = errors.New("it left this stage out when it was greeted")
-
 // Intercept asks the child for a decision.
 func (p *process) Intercept(ctx context.Context, req *protocol.Request) (protocol.Decision, error) {
-	d, err := judge(ctx, p, req, func(answer []byte) (protocol.Decision, error) {
+	return judge(ctx, p, req, func(answer []byte) (protocol.Decision, error) {
 		return p.dialect.Decision(req, answer)
 	})
-	if errors.Is(err, errDeclined) {
-		return protocol.Decision{Warnings: []string{fmt.Sprintf("%s was not asked at %s: %v", p.name, req.Stage.Name, errDeclined)}}, nil
-	}
-	return d, err
 }
 
 // Approve asks the child for a yes.
@@ -48,7 +40,8 @@ func judge[T any](ctx context.Context, p *process, req *protocol.Request, read f
 	}
 	defer p.leave(r)
 	if !slices.Contains(r.welcome.Stages, req.Stage.Name) {
-		return none, &hook.Failure{Outcome: protocol.OutcomeHookError, Detail: errDeclined.Error(), Err: errDeclined}
+		// Met only until somebody asks for the hook's registration again.
+		return none, &hook.Failure{Outcome: protocol.OutcomeHookError, Detail: "it left this stage out when it was greeted"}
 	}
 	answer, err := r.ask(ctx, req)
 	if err != nil {

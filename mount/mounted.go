@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,16 @@ func (m *Mounted) Registration(e *config.Entry) (*hook.Registration, error) {
 	return r, nil
 }
 
+// left returns the names of the stages that were offered and not taken.
+func left(offered, taken []protocol.Stage) (names []string) {
+	for _, s := range offered {
+		if !slices.Contains(taken, s) {
+			names = append(names, string(s))
+		}
+	}
+	return names
+}
+
 func (m *Mounted) registration(e *config.Entry) (*hook.Registration, error) {
 	if e.ProcessKey() != m.key {
 		return nil, errors.New("the entry asks for another process or built-in than runs: mount it anew")
@@ -66,6 +77,9 @@ func (m *Mounted) registration(e *config.Entry) (*hook.Registration, error) {
 		return r, r.Check()
 	}
 	r.Stages = slices.DeleteFunc(slices.Clone(r.Stages), func(s protocol.Stage) bool { return !slices.Contains(welcome.Stages, s) })
+	if declined := len(e.Intercept) - len(r.Stages); declined > 0 && r.Denies() {
+		return nil, fmt.Errorf("it left out %s when it was greeted, and its entry makes it a guard there: correct the hook, or intercept", strings.Join(left(e.Intercept, r.Stages), ", "))
+	}
 	var err error
 	if r.KeyStrategies, err = mergeStrategies(e.KeyStrategies, welcome.KeyStrategies); err != nil {
 		return nil, err

@@ -560,7 +560,7 @@ func TestRegistrationOfAProcess(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
 	e := faultEntry(t, "hello-stages")
-	e.MaxInFlight = 0
+	e.MaxInFlight, e.FailPolicy = 0, hook.FailContinue
 	e.KeyStrategies = map[string]protocol.KeyStrategy{"other": protocol.MergeMap}
 	m := b.mount(t, e)
 	waitReady(t, m)
@@ -572,7 +572,12 @@ func TestRegistrationOfAProcess(t *testing.T) {
 	require.Equal(t, []protocol.Stage{protocol.StageBeforeTool}, r.Stages)
 	require.Equal(t, map[string]protocol.KeyStrategy{"seen": protocol.MergeList, "other": protocol.MergeMap}, r.KeyStrategies)
 	require.True(t, r.Roles.Remote)
-	require.Equal(t, hook.FailDeny, r.FailPolicy)
+	require.Equal(t, hook.FailContinue, r.FailPolicy)
+
+	guard := *e
+	guard.FailPolicy = hook.FailDeny
+	_, err = m.Registration(&guard)
+	require.ErrorContains(t, err, "it left out approve_tool when it was greeted, and its entry makes it a guard there")
 
 	later := *e
 	later.Priority, later.Timeout = 50, time.Hour
@@ -589,7 +594,7 @@ func TestRegistrationOfAProcess(t *testing.T) {
 	require.ErrorContains(t, err, "mount it anew")
 
 	only := faultEntry(t, "hello-stages")
-	only.Observe = nil
+	only.Observe, only.FailPolicy = nil, hook.FailContinue
 	other := b.mount(t, only)
 	r, err = other.Registration(only)
 	if err == nil && !slices.Equal(r.Stages, only.Intercept) { // it may have greeted already

@@ -211,14 +211,14 @@ func TestGreeting(t *testing.T) {
 	})
 }
 
-func TestDeclinedStageIsNamed(t *testing.T) {
+// Until the registration is asked for again, a stage that the hook left out
+// has no answer: its policy holds.
+func TestDeclinedStageHasNoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, _ := startFake(t, nil, func(f *far) { f.greet(`{"stages":["approve_tool"]}`); f.next() })
 		require.NoError(t, p.ready(t.Context()))
-		d, err := p.Intercept(t.Context(), toolCall(time.Second))
-		require.NoError(t, err)
-		require.Equal(t, protocol.ActionContinue, d.Decided())
-		require.Equal(t, []string{"gate was not asked at before_tool: it left this stage out when it was greeted"}, d.Warnings)
+		_, err := p.Intercept(t.Context(), toolCall(time.Second))
+		wantOutcome(t, err, protocol.OutcomeHookError, "left this stage out")
 	})
 }
 
