@@ -52,6 +52,10 @@ var only = map[string]string{
 	"github.com/gofrs/flock":           "rpc",
 	"github.com/evanphx/json-patch/v5": "manager",
 	"github.com/spf13/cobra":           "cmd/hookd/cli",
+	"github.com/spf13/cobra/doc":       "packaging/man",
+
+	"github.com/coreos/go-systemd/v22/daemon":     "daemon",
+	"github.com/coreos/go-systemd/v22/activation": "daemon",
 }
 
 // pure folders must stay free of the outside world.

@@ -86,7 +86,7 @@ func (r *run) approve(ctx context.Context, agent clock, digest string) *protocol
 		}
 		r.askApprovers(ctx, limit, due, res)
 	}
-	if res.Approved && r.m.approvals.Err() != nil {
+	if res.Approved && there && r.m.approvals.Err() != nil {
 		res.Approved, res.Reason, res.By = false, context.Cause(r.m.approvals).Error(), ""
 	}
 	return res

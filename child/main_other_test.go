@@ -1,0 +1,6 @@
+//go:build !linux
+
+package child
+
+// asInit is for systems where a process other than the first can inherit orphans.
+func asInit() { panic("only Linux has subreapers") }
