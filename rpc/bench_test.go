@@ -250,8 +250,10 @@ func BenchmarkIdleConnection(b *testing.B) {
 				}
 				before := memory()
 				var peers [conns]*Peer
+				ws := newWorkers() // as of a server
 				for i, c := range ours {
-					peers[i] = NewPeer(b.Context(), c, Options{Handler: answers{[]byte("{}"), false}})
+					peers[i] = newPeer(b.Context(), c, Options{Handler: answers{[]byte("{}"), false}}, ws)
+					peers[i].start()
 				}
 				if kind != "silent" {
 					l, answer := line(200), make([]byte, 100)
@@ -270,6 +272,7 @@ func BenchmarkIdleConnection(b *testing.B) {
 					p.Close()
 					unix.Close(theirs[i])
 				}
+				ws.close()
 			}
 		})
 	}

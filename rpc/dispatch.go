@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -109,26 +108,16 @@ func (p *Peer) reply(r *Request, result []byte, err *protocol.Error) {
 	if p.ctx.Err() != nil {
 		return
 	}
-	resp := &jsonrpc2.Response{ID: r.ID.id}
+	m := &message{}
 	if err != nil {
-		resp.Error = &jsonrpc2.Error{Code: int64(err.Code), Message: err.Message}
-		if err.Data != nil {
-			resp.Error.Data = (*json.RawMessage)(&err.Data)
-		}
+		m.encodeError(r.ID, err)
 	} else {
-		if len(result) == 0 {
-			result = null
-		}
-		resp.Result = (*json.RawMessage)(&result)
+		m.encodeResult(r.ID, result)
 	}
-	if err := p.conn.SendResponse(p.ctx, resp); err != nil {
-		p.cantAnswer(err)
-		return
-	}
-	p.out.kick()
+	p.sendAnswer(m)
 }
 
-// spawn answers a request on a goroutine of its own.
+// spawn answers a request on another goroutine.
 func (p *Peer) spawn(r *Request, w Work) {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	p.mu.Lock()
@@ -137,11 +126,16 @@ func (p *Peer) spawn(r *Request, w Work) {
 	}
 	p.open[r.ID] = cancel
 	p.mu.Unlock()
-	p.wg.Go(func() {
-		result, err := p.run(ctx, r, w.Run)
-		cancel(nil)
-		p.answer(r, w, result, err)
-	})
+	p.wg.Add(1)
+	p.workers.do(job{ctx, cancel, r, w})
+}
+
+func (j *job) do() {
+	p := j.r.Peer
+	defer p.wg.Done()
+	result, err := p.run(j.ctx, j.r, j.w.Run)
+	j.cancel(nil)
+	p.answer(j.r, j.w, result, err)
 }
 
 // accept asks the handler.

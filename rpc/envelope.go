@@ -31,9 +31,6 @@ type envelope struct {
 	// answered with or what is wrong with its answer.
 	err error
 
-	// made says that it did not come from the peer.
-	made bool
-
 	// invalid says why it is not a message that may be acted on.
 	invalid *protocol.Error
 }

@@ -31,6 +31,9 @@ func StringID(s string) ID { return ID{jsonrpc2.ID{Str: s, IsString: true}, true
 // String returns the id as it stands on the wire, and "null" for the zero ID.
 func (id ID) String() string { return string(id.AppendJSON(nil)) }
 
+// number reports whether it may be the id of one of our calls.
+func (id ID) number() bool { return id.set && !id.id.IsString }
+
 // AppendJSON appends the id as JSON; the zero ID is null.
 func (id ID) AppendJSON(b []byte) []byte {
 	switch {

@@ -3,7 +3,6 @@ package rpc
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"io"
 	"os"
 	"sync"
@@ -20,10 +19,6 @@ const (
 	floodFactor   = 8        // a line this many times over the limit ends the stream
 	peekBytes     = 4 << 10  // of a line over the limit, kept to find its id
 )
-
-// errWoken is returned by lineReader.next when a read was interrupted from
-// outside; the line read so far is kept.
-var errWoken = errors.New("woken")
 
 // lineError is a line that is not read to its end. The stream goes on with the
 // next line.
@@ -250,11 +245,7 @@ func (l *lineReader) fill() error {
 			l.timer.Reset(l.timeout)
 		}
 	}
-	err := l.read()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return errWoken
-	}
-	l.err = err
+	l.err = l.read()
 	return nil
 }
 

@@ -44,10 +44,10 @@ type Listener struct {
 }
 
 // Listen makes the socket. PATH.lock beside it keeps a second daemon out
-// ([ErrAlreadyRunning]), so a socket that is still there under the lock is a
-// dead one and is replaced. Anything else at the path is left as it is, and is
-// an error. The folder must belong to this user or root, and others must not
-// be able to write to it.
+// ([ErrAlreadyRunning]), so a socket that is still there under the lock and does
+// not answer is a dead one and is replaced. Anything else at the path is left as
+// it is, and is an error. The folder must belong to this user or root, and others
+// must not be able to write to it.
 func Listen(c ListenConfig) (*Listener, error) {
 	l, err := listen(c)
 	if err != nil {
@@ -97,6 +97,9 @@ func listen(c ListenConfig) (_ *Listener, err error) {
 	case info.Mode().Type() != fs.ModeSocket:
 		return nil, fmt.Errorf("there is a %s, not a socket: it was left as it is; choose another path or remove it", typeName(info.Mode()))
 	default:
+		if err := mustBeDead(c.Path); err != nil {
+			return nil, err
+		}
 		if err := os.Remove(c.Path); err != nil {
 			return nil, err
 		}
@@ -143,6 +146,20 @@ func (l *Listener) close() error {
 		_ = os.Remove(l.path)
 	}
 	return errors.Join(l.UnixListener.Close(), l.lock.Unlock())
+}
+
+// mustBeDead fails when somebody listens who does not hold the lock: a service
+// manager keeps sockets open that it hands to its own hookd.
+func mustBeDead(path string) error {
+	c, err := net.Dial("unix", path)
+	switch {
+	case err == nil:
+		_ = c.Close()
+		return fmt.Errorf("%w: a socket answers there, perhaps one that a service manager holds for hookd", ErrAlreadyRunning)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil
+	}
+	return fmt.Errorf("there is a socket, and whether it is in use can't be told: %w", err)
 }
 
 func lookupGroup(name string) (int, error) {

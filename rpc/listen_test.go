@@ -76,6 +76,18 @@ func TestListenReplacesADeadSocket(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// A service manager holds no lock, but its socket answers.
+func TestListenLeavesASocketThatAnswers(t *testing.T) {
+	path := socketPath(t)
+	held, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer held.Close()
+	_, err = Listen(ListenConfig{Path: path})
+	require.ErrorIs(t, err, ErrAlreadyRunning)
+	require.ErrorContains(t, err, "a socket answers there")
+	dial(t, path)
+}
+
 func TestListenLeavesOtherThingsAlone(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "target")
 	for name, create := range map[string]func(path string) error{

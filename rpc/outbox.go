@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sourcegraph/jsonrpc2"
 	"golang.org/x/sys/unix"
 
 	"github.com/hookd/hookd/protocol"
@@ -66,21 +65,15 @@ func (m *message) encodeRequest(id ID, method string, params []byte) {
 	m.payload(params)
 }
 
-// encodeResponse makes the line of an answer.
-func (m *message) encodeResponse(r *jsonrpc2.Response) {
-	id := ID{r.ID, true}
-	if r.Error != nil {
-		e := &protocol.Error{Code: int(r.Error.Code), Message: r.Error.Message}
-		if r.Error.Data != nil {
-			e.Data = []byte(*r.Error.Data)
-		}
-		m.encodeError(id, e)
-		return
+// encodeResult makes the line of an answer.
+func (m *message) encodeResult(id ID, result []byte) {
+	if len(result) == 0 {
+		result = null
 	}
-	m.head = make([]byte, 0, 48+len(id.id.Str)+min(len(*r.Result), copyBelow))
+	m.head = make([]byte, 0, 48+len(id.id.Str)+min(len(result), copyBelow))
 	m.head = append(m.head, `{"jsonrpc":"2.0","id":`...)
 	m.head = append(id.AppendJSON(m.head), `,"result":`...)
-	m.payload(*r.Result)
+	m.payload(result)
 }
 
 // encodeError makes the line of an error; a zero id is null.

@@ -110,24 +110,25 @@ type Options struct {
 // Peer is one end of a stream of JSON-RPC lines. Its methods may be called
 // from several goroutines at once.
 type Peer struct {
-	o      Options
-	rw     io.ReadWriteCloser
-	fd     syscall.RawConn // what rw writes to, nil when there is none
-	ctx    context.Context // ends when the peer begins to close; the base of all requests
-	cancel context.CancelCauseFunc
-	conn   *jsonrpc2.Conn
-	stream lineStream
-	out    outbox
-	ready  chan struct{}  // closed when conn is set
-	closed chan struct{}  // closed when rw is
-	heard  atomic.Bool    // a line has arrived
-	wg     sync.WaitGroup // the read loop and requests
+	o       Options
+	rw      io.ReadWriteCloser
+	fd      syscall.RawConn // what rw writes to, nil when there is none
+	ctx     context.Context // ends when the peer begins to close; the base of all requests
+	cancel  context.CancelCauseFunc
+	conn    *jsonrpc2.Conn
+	stream  lineStream
+	out     outbox
+	workers *workers
+	own     bool           // workers are this peer's alone
+	ready   chan struct{}  // closed when conn is set
+	closed  chan struct{}  // closed when rw is
+	heard   atomic.Bool    // a line has arrived
+	wg      sync.WaitGroup // the read loop and requests
 
 	mu         sync.Mutex
 	nextID     uint64
 	calls      map[uint64]*call               // waiting for their answers
 	late       map[uint64]struct{}            // given up; an answer to them is late
-	forgotten  []uint64                       // given up, and the library does not know yet
 	open       map[ID]context.CancelCauseFunc // requests being answered on goroutines
 	inFlight   int                            // those and the one on the read loop
 	unanswered int                            // those and what is being queued as their answers
@@ -135,12 +136,19 @@ type Peer struct {
 	idle       []func() // called when unanswered is 0 and all is written
 }
 
-// call is where a caller waits for an answer. The caller and the read loop
-// agree through Peer.calls which of them ends it: who takes it out.
+// call is where a caller waits for an answer. The caller, the read loop and the
+// end of the stream agree through Peer.calls which of them ends it: who takes it out.
 type call struct {
 	message
+	ended  chan struct{} // gets one value, for which it has room, when the rest is set
 	result jsontext.Value
 	err    error
+}
+
+// end is called by the one that took the call out.
+func (c *call) end(result jsontext.Value, err error) {
+	c.result, c.err = result, err
+	c.ended <- struct{}{}
 }
 
 // NewPeer starts reading rw, which belongs to the peer from now on; its Close
@@ -148,15 +156,15 @@ type call struct {
 // must call [Peer.Close] or [Peer.Shutdown].
 //
 // When rw is a [syscall.Conn], messages are written through the descriptor that it
-// gives (of two, the one for writing), which saves a goroutine per message. When it
-// has SetReadDeadline, the end of a call that was given up need not wait for a line.
+// gives (of two, the one for writing), which saves a goroutine per message.
 func NewPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
-	p := newPeer(ctx, rw, o)
+	p := newPeer(ctx, rw, o, newWorkers())
+	p.own = true
 	p.start()
 	return p
 }
 
-func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
+func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options, ws *workers) *Peer {
 	o.Limits = o.Limits.WithDefaults()
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, 5*time.Second)
 	o.FrameTimeout = cmp.Or(o.FrameTimeout, 10*time.Second)
@@ -165,7 +173,7 @@ func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
 	if o.OnNoise == nil {
 		o.OnNoise = func(Noise) {}
 	}
-	p := &Peer{o: o, rw: rw, nextID: o.FirstID, ready: make(chan struct{}), closed: make(chan struct{})}
+	p := &Peer{o: o, rw: rw, workers: ws, nextID: o.FirstID, ready: make(chan struct{}), closed: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	p.stream.peer = p
 	p.stream.lines = lineReader{
@@ -195,8 +203,7 @@ func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
 
 func (p *Peer) start() {
 	p.wg.Add(1) // until the read loop ends
-	p.conn = jsonrpc2.NewConn(p.ctx, &p.stream, handler{p},
-		jsonrpc2.OnRecv(p.stream.received), jsonrpc2.OnSend(p.stream.sending), jsonrpc2.SetLogger(noLog{}))
+	p.conn = jsonrpc2.NewConn(p.ctx, &p.stream, handler{p}, jsonrpc2.SetLogger(noLog{}))
 	close(p.ready)
 }
 
@@ -205,10 +212,6 @@ func (p *Peer) start() {
 type noLog struct{}
 
 func (noLog) Printf(string, ...any) {}
-
-// callField carries a message through the library, which passes extra fields
-// of a request on without reading them.
-const callField = "message"
 
 // Call sends a request and waits for its answer. params are JSON, nil for none; they
 // may be kept until they are written and must not be changed meanwhile. When ctx ends,
@@ -220,86 +223,121 @@ func (p *Peer) Call(ctx context.Context, method string, params []byte) (jsontext
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := &call{err: ErrGarbage} // until there is an answer: nothing must not look like null
-	p.mu.Lock()
-	if len(p.forgotten) >= maxLate {
-		p.mu.Unlock()
-		return nil, fmt.Errorf("%w: %d calls were given up", ErrOverloaded, maxLate)
+	c := &call{ended: make(chan struct{}, 1)}
+	id := p.addCall(c)
+	c.encodeRequest(id, method, params)
+	if err := p.send(&c.message); err != nil {
+		p.takeCall(id)
+		return nil, err
 	}
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		if p.giveUp(id, c) {
+			return nil, context.Cause(ctx)
+		}
+		<-c.ended // it came at the same moment
+	}
+	return c.result, c.err
+}
+
+// addCall lets a call wait for its answer, and gives it an id.
+func (p *Peer) addCall(c *call) ID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	id := p.nextID
 	p.nextID++
 	if p.calls == nil {
 		p.calls = map[uint64]*call{}
 	}
 	p.calls[id] = c
-	p.mu.Unlock()
-
-	c.encodeRequest(NumberID(id), method, params)
-	wait, err := p.conn.DispatchCall(p.ctx, method, nil,
-		jsonrpc2.PickID(jsonrpc2.ID{Num: id}), jsonrpc2.ExtraField(callField, &c.message))
-	if err != nil {
-		p.takeCall(id)
-		return nil, p.sendError(err)
-	}
-	p.out.kick()
-	err = wait.Wait(ctx, nil)
-	if err != nil && ctx.Err() != nil {
-		if p.giveUp(id, c) {
-			return nil, context.Cause(ctx)
-		}
-		// The answer came at the same moment.
-		err = wait.Wait(context.Background(), nil)
-	}
-	if err != nil {
-		p.takeCall(id)
-		return nil, p.Err()
-	}
-	return c.result, c.err
+	return NumberID(id)
 }
 
 // takeCall takes a call out of those that wait. It returns nil when there is none.
-func (p *Peer) takeCall(id uint64) *call {
+func (p *Peer) takeCall(id ID) *call {
+	if !id.number() {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.calls[id]
-	delete(p.calls, id)
+	c := p.calls[id.id.Num]
+	delete(p.calls, id.id.Num)
 	return c
 }
 
-// maxLate is how many given-up calls are remembered, to name late answers and
-// to tell the library.
+// endCall ends the call that waits for this id, and reports whether there is one.
+func (p *Peer) endCall(id ID, result jsontext.Value, err error) bool {
+	c := p.takeCall(id)
+	if c != nil {
+		c.end(result, err)
+	}
+	return c != nil
+}
+
+// endCalls ends all calls that wait, and reports whether there are any.
+func (p *Peer) endCalls(err error) bool {
+	p.mu.Lock()
+	calls := p.calls
+	p.calls = nil
+	p.mu.Unlock()
+	for _, c := range calls {
+		c.end(nil, err)
+	}
+	return len(calls) > 0
+}
+
+// waits reports whether a call waits for an answer with this id.
+func (p *Peer) waits(id ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return id.number() && p.calls[id.id.Num] != nil
+}
+
+// maxLate is how many given-up calls are remembered, to name late answers.
 const maxLate = 1024
 
-// giveUp ends a call whose caller waits no longer. It reports false when its
-// answer is being delivered.
-func (p *Peer) giveUp(id uint64, c *call) bool {
+// giveUp takes a call out whose caller waits no longer, and tells the peer. It
+// reports false when somebody else ends the call.
+func (p *Peer) giveUp(id ID, c *call) bool {
+	n := id.id.Num
 	p.mu.Lock()
-	if p.calls[id] == nil {
+	if p.calls[n] == nil {
 		p.mu.Unlock()
 		return false
 	}
-	delete(p.calls, id)
+	delete(p.calls, n)
 	if p.late == nil {
 		p.late = map[uint64]struct{}{}
 	} else if len(p.late) >= maxLate {
 		clear(p.late)
 	}
-	p.late[id] = struct{}{}
-	p.forgotten = append(p.forgotten, id)
-	first := len(p.forgotten) == 1
+	p.late[n] = struct{}{}
 	p.mu.Unlock()
-	if first { // else the read loop is on its way already
-		p.stream.wake()
-	}
 	if p.out.withdraw(&c.message) { // it was never asked
 		p.mu.Lock()
-		delete(p.late, id)
+		delete(p.late, n)
 		p.mu.Unlock()
 	} else {
 		// When so much waits that this does not fit, the peer won't miss it.
-		_ = p.notify(&message{}, cancelMethod, fmt.Appendf(nil, `{"id":%d}`, id))
+		_ = p.notify(&message{}, cancelMethod, fmt.Appendf(nil, `{"id":%d}`, n))
 	}
 	return true
+}
+
+// unasked names an answer that no call waits for.
+func (p *Peer) unasked(id ID) NoiseKind {
+	n := id.id.Num
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch _, late := p.late[n]; {
+	case late:
+		delete(p.late, n)
+		return NoiseLateReply
+	case n >= p.o.FirstID && n < p.nextID && p.calls[n] == nil:
+		return NoiseDuplicateReply
+	}
+	return NoiseUnknownID
 }
 
 // Notify sends a notification and returns when it is written. Calls and answers
@@ -330,34 +368,26 @@ func (p *Peer) TryNotify(method string, params []byte) error {
 
 func (p *Peer) notify(m *message, method string, params []byte) error {
 	m.encodeRequest(ID{}, method, params)
-	if err := p.conn.Notify(p.ctx, method, nil, jsonrpc2.ExtraField(callField, m)); err != nil {
-		return p.sendError(err)
-	}
-	p.out.kick()
-	return nil
+	return p.send(m)
 }
 
-// sendError names what the library's send failed with.
-func (p *Peer) sendError(err error) error {
+// send writes a message, or leaves it to the one that writes.
+func (p *Peer) send(m *message) error {
+	err := p.stream.send(m)
 	if errors.Is(err, jsonrpc2.ErrClosed) {
 		<-p.ctx.Done()
 		return p.Err()
 	}
+	if err == nil {
+		p.out.kick()
+	}
 	return err
 }
 
-// send queues a message that the library has no words for.
-func (p *Peer) send(m *message) {
-	if err := p.out.put(m); err != nil {
-		p.cantAnswer(err)
-		return
-	}
-	p.out.kick()
-}
-
-// cantAnswer closes the peer when it leaves its answers unread.
-func (p *Peer) cantAnswer(err error) {
-	if errors.Is(err, ErrOverloaded) {
+// sendAnswer is send for what nobody can be told an error of. A peer that
+// leaves its answers unread is closed.
+func (p *Peer) sendAnswer(m *message) {
+	if err := p.send(m); errors.Is(err, ErrOverloaded) {
 		p.Fail(fmt.Errorf("%w: %w", ErrSlowReader, err))
 	}
 }
@@ -436,5 +466,8 @@ func (p *Peer) Close() error {
 	<-p.closed
 	p.out.wg.Wait()
 	p.wg.Wait()
+	if p.own {
+		p.workers.close()
+	}
 	return nil
 }

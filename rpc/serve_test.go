@@ -1,13 +1,17 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -378,6 +382,46 @@ func TestFullCloseCancelsAtOnce(t *testing.T) {
 			<-p.Done()
 		})
 	}
+}
+
+// goroutine is the number of the one that calls it.
+func goroutine() []byte {
+	b := make([]byte, 64)
+	return bytes.Fields(b[:runtime.Stack(b, false)])[1]
+}
+
+func TestRequestsReuseGoroutines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		meet := make(chan struct{})
+		p, w := startPiped(t, Options{Handler: handlerFunc(func(r *Request) Work {
+			return Work{Run: func(context.Context) ([]byte, error) {
+				if r.Method == "meet" {
+					<-meet
+				}
+				return goroutine(), nil
+			}}
+		})})
+		var numbers []string
+		for range 100 {
+			w.send(request(1, "m", `{}`))
+			numbers = append(numbers, w.read())
+			synctest.Wait()
+		}
+		require.Len(t, slices.Compact(numbers), 1)
+
+		const crowd = 3 * maxIdle // each needs one, and only a few of them stay
+		for i := range crowd {
+			w.send(request(i, "meet", `{}`))
+		}
+		synctest.Wait()
+		require.Zero(t, p.workers.idle.Load())
+		close(meet)
+		for range crowd {
+			w.read()
+		}
+		synctest.Wait()
+		require.EqualValues(t, maxIdle, p.workers.idle.Load())
+	})
 }
 
 func TestLastAnswerCloses(t *testing.T) {

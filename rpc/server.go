@@ -52,9 +52,10 @@ type Conn struct {
 
 // Server accepts connections and makes a [Peer] of each.
 type Server struct {
-	o    ServerOptions
-	done chan struct{} // closed when nothing is accepted any more
-	wg   sync.WaitGroup
+	o       ServerOptions
+	workers *workers
+	done    chan struct{} // closed when nothing is accepted any more
+	wg      sync.WaitGroup
 
 	mu        sync.Mutex
 	closed    bool
@@ -69,7 +70,7 @@ func NewServer(o ServerOptions) *Server {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	return &Server{o: o, done: make(chan struct{})}
+	return &Server{o: o, workers: newWorkers(), done: make(chan struct{})}
 }
 
 // Serve accepts connections from l until the server closes, and returns
@@ -139,9 +140,10 @@ func (s *Server) accepted(ctx context.Context, c net.Conn) {
 			return
 		}
 		s.conns[i].Peer.Fail(errMakeRoom)
-		s.conns = slices.Delete(s.conns, i, i+1)
+		s.conns = slices.Delete(s.conns, i, i+1) // its place is the new one's
+	} else {
+		s.taken++
 	}
-	s.taken++
 	s.mu.Unlock()
 	// Authorize and Open may take their time.
 	s.wg.Go(func() { s.open(ctx, c) })
@@ -166,7 +168,7 @@ func (s *Server) open(ctx context.Context, c net.Conn) {
 		creds = Creds{UID: -1, GID: -1} // zero would be root
 	}
 	conn := &Conn{Creds: creds, Since: time.Now()}
-	conn.Peer = newPeer(ctx, c, s.o.Open(conn))
+	conn.Peer = newPeer(ctx, c, s.o.Open(conn), s.workers)
 	s.mu.Lock()
 	closed := s.closed
 	s.conns = append(s.conns, conn)
@@ -186,12 +188,15 @@ func (s *Server) open(ctx context.Context, c net.Conn) {
 	})
 }
 
-// leave gives a place back.
+// leave gives a place back, of nil that of one that was never opened.
 func (s *Server) leave(conn *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken--
+	before := len(s.conns)
 	s.conns = slices.DeleteFunc(s.conns, func(c *Conn) bool { return c == conn })
+	if conn == nil || len(s.conns) < before {
+		s.taken--
+	}
 }
 
 // refuse tells a connection why it is not served, in one line.
@@ -237,6 +242,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	wg.Wait()
 	s.wg.Wait()
+	s.workers.close()
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -252,5 +258,6 @@ func (s *Server) Close() error {
 		c.Peer.Fail(ErrShutdown)
 	}
 	s.wg.Wait()
+	s.workers.close()
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -149,6 +150,23 @@ func TestServerMakesRoom(t *testing.T) {
 	last := dial(t, path)
 	last.send(request(1, "echo", `{}`))
 	last.read()
+}
+
+func TestConnectionsShareGoroutines(t *testing.T) {
+	s, path := serve(t, ServerOptions{Open: func(*Conn) Options {
+		return Options{Handler: handlerFunc(func(*Request) Work {
+			return Work{Run: func(context.Context) ([]byte, error) { return goroutine(), nil }}
+		})}
+	}})
+	var numbers []string
+	for range 20 {
+		w := dial(t, path)
+		w.send(request(1, "m", `{}`))
+		numbers = append(numbers, w.read())
+		require.Eventually(t, func() bool { return s.workers.idle.Load() == 1 }, 10*time.Second, time.Millisecond)
+	}
+	slices.Sort(numbers)
+	require.Less(t, len(slices.Compact(numbers)), 10, "it may not wait yet when the next one is needed")
 }
 
 func TestServerShutdown(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -59,8 +58,6 @@ func (s *stdio) unblocked(f *os.File, flag int) *os.File {
 
 func (s *stdio) Read(b []byte) (int, error)  { return s.in.Read(b) }
 func (s *stdio) Write(b []byte) (int, error) { return s.out.Write(b) }
-
-func (s *stdio) SetReadDeadline(t time.Time) error { return s.in.SetReadDeadline(t) }
 
 // SyscallConn gives the descriptor that is written to.
 func (s *stdio) SyscallConn() (syscall.RawConn, error) { return s.out.SyscallConn() }

@@ -48,9 +48,9 @@ func (s *server) call(caller context.Context, stage *protocol.StageInfo, params 
 	req.Timeout, req.DeadlineMS = time.Duration(req.DeadlineMS)*time.Millisecond, 0
 	ctx := caller
 	if req.Timeout > 0 && !s.roles.Quick {
-		limited, cancel := context.WithTimeoutCause(caller, req.Timeout, errDeadline)
-		defer cancel()
-		ctx = limited
+		l := &limited{caller: caller, at: time.Now().Add(req.Timeout)}
+		defer l.release()
+		ctx = l
 	}
 	answer, err := s.ask(ctx, req)
 	if err != nil {
@@ -64,11 +64,12 @@ func (s *server) call(caller context.Context, stage *protocol.StageInfo, params 
 
 // ask waits until the hook has room for the call, and calls it.
 func (s *server) ask(ctx context.Context, req *protocol.Request) (answer []byte, err error) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := s.takeSlot(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-s.slots }()
+	if len(s.slots) > 1 {
+		s.crowded()
 	}
 	defer s.recovered(string(req.Stage.Name), &err)
 	buf := make([]byte, 0, 128) // more than most answers need
@@ -78,6 +79,21 @@ func (s *server) ask(ctx context.Context, req *protocol.Request) (answer []byte,
 	}
 	d, err := s.roles.Interceptor.Intercept(ctx, req)
 	return d.AppendJSON(buf, req.Stage), err
+}
+
+// takeSlot takes a place among the calls that the hook works on.
+func (s *server) takeSlot(ctx context.Context) error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // failure is what the caller is told of an error. One that comes after the end

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -27,6 +28,8 @@ func TestMain(m *testing.M) {
 		Main(chatty{}, Options{Name: "chatty", MaxInFlight: 3})
 	case "none":
 		Main(struct{}{})
+	case "meeting":
+		Main(meeting{all: runtime.GOMAXPROCS(0), met: make(chan struct{})})
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -89,6 +92,49 @@ func TestMainOnATerminalSaysWhatToDo(t *testing.T) {
 	code, _, stderr = program(t, "none", nil)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "fills no role")
+}
+
+// meeting says on how many processors it runs. Two of its calls wait for each other.
+type meeting struct {
+	hook.NoTool
+	all int
+	met chan struct{}
+}
+
+func (m meeting) BeforeTool(_ context.Context, call *hook.ToolCall) (protocol.Decision, error) {
+	switch call.Tool {
+	case "romeo":
+		<-m.met
+	case "juliet":
+		m.met <- struct{}{}
+	}
+	return hook.Deny("all: %t, %d", runtime.GOMAXPROCS(0) == m.all, runtime.GOMAXPROCS(0)), nil
+}
+
+func TestMainUsesOneProcessorUntilCallsMeet(t *testing.T) {
+	for processors, want := range map[string]string{"": "1", "3": "3"} {
+		theirIn, out, err := os.Pipe()
+		require.NoError(t, err)
+		in, theirOut, err := os.Pipe()
+		require.NoError(t, err)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), asHook+"=meeting", "GORACE=atexit_sleep_ms=0", "GOMAXPROCS="+processors)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, os.Stderr
+		require.NoError(t, cmd.Start())
+		require.NoError(t, theirIn.Close())
+		require.NoError(t, theirOut.Close())
+		p := rpc.NewPeer(t.Context(), rpc.Stdio(in, out), rpc.Options{})
+		tool := func(name string) string { return ask(t, p, beforeTool, `{"tool":"`+name+`","arguments":{}}`) }
+
+		require.Contains(t, tool("alone"), " "+want+`"`)
+		var wg sync.WaitGroup
+		for _, name := range []string{"romeo", "juliet"} {
+			wg.Go(func() { require.Contains(t, tool(name), "all: true") })
+		}
+		wg.Wait()
+		require.NoError(t, p.Close())
+		require.NoError(t, cmd.Wait())
+	}
 }
 
 // recorder keeps what a served hook writes.

@@ -17,6 +17,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -68,6 +69,10 @@ const (
 // ends, with 1 and a message on stderr when something went wrong, and with 2
 // and a hint when a person started it on a terminal. At most one Options may be
 // given. What v prints with os.Stdout goes to stderr.
+//
+// A program that only answers calls runs on one processor until two of them are
+// in work at once: see [runtime.GOMAXPROCS], which the variable of this name and
+// a hook that sets it itself overrule.
 func Main(v any, options ...Options) {
 	o := Options{}
 	if len(options) > 0 {
@@ -80,7 +85,12 @@ func Main(v any, options ...Options) {
 	}
 	stdio := rpc.Stdio(os.Stdin, os.Stdout)
 	os.Stdout = os.Stderr // a stray print must not stand between the answers
-	if err := Serve(context.Background(), stdio, v, o); err != nil {
+	s, err := newServer(v, o)
+	if err == nil {
+		s.useOneProcessor()
+		err = s.serve(context.Background(), stdio)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", o.Name, err)
 		os.Exit(1)
 	}
@@ -93,8 +103,12 @@ func Main(v any, options ...Options) {
 func Serve(ctx context.Context, rw io.ReadWriteCloser, v any, o Options) error {
 	s, err := newServer(v, o)
 	if err != nil {
-		return errors.Join(fmt.Errorf("serve hook: %w", err), rw.Close())
+		return errors.Join(err, rw.Close())
 	}
+	return s.serve(ctx, rw)
+}
+
+func (s *server) serve(ctx context.Context, rw io.ReadWriteCloser) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.events.run(ctx) })
 	peer := rpc.NewPeer(ctx, rw, rpc.Options{
@@ -124,6 +138,8 @@ type server struct {
 	events *observer
 	log    *log.Logger
 
+	crowded func() // called while the hook works on several calls
+
 	// The read loop's.
 	greeted bool
 	refusal error // why no call is served
@@ -132,22 +148,38 @@ type server struct {
 func newServer(v any, o Options) (*server, error) {
 	roles, err := hook.RolesOf(v)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("serve hook: %w", err)
 	}
 	o.Name = cmp.Or(o.Name, programName())
 	o.MaxInFlight = cmp.Or(o.MaxInFlight, 16)
 	if o.MaxInFlight < 1 || o.MaxInFlight > maxInFlight {
-		return nil, fmt.Errorf("MaxInFlight is %d, not between 1 and %d", o.MaxInFlight, maxInFlight)
+		return nil, fmt.Errorf("serve hook: MaxInFlight is %d, not between 1 and %d", o.MaxInFlight, maxInFlight)
 	}
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
 	s := &server{
 		Options: o, value: v, roles: roles, table: protocol.NewStageTable(), stages: handled(roles),
-		slots: make(chan struct{}, o.MaxInFlight), log: log.New(o.Log, "", 0),
+		slots: make(chan struct{}, o.MaxInFlight), crowded: func() {}, log: log.New(o.Log, "", 0),
 	}
 	s.events = newObserver(roles.Observer, cmp.Or(o.ObserverTimeout, 500*time.Millisecond), s.log)
 	return s, nil
+}
+
+// useOneProcessor keeps the program on one processor for as long as the hook
+// works on one call. Then the goroutine that reads and the one that works take
+// turns, and no call waits until another thread has been woken for it. An
+// observer works beside the calls, so it keeps them all.
+func (s *server) useOneProcessor() {
+	if s.roles.Observer != nil || os.Getenv("GOMAXPROCS") != "" {
+		return
+	}
+	runtime.GOMAXPROCS(1)
+	s.crowded = sync.OnceFunc(func() {
+		if runtime.GOMAXPROCS(0) == 1 { // as it was left
+			runtime.SetDefaultGOMAXPROCS()
+		}
+	})
 }
 
 // handled lists where a hook can be asked.
