@@ -18,6 +18,10 @@ import (
 	"github.com/hookd/hookd/rpc"
 )
 
+// answersQueued is how many bytes of answers may wait for one agent to read
+// them, beyond the one that is being written.
+const answersQueued = 4 << 20
+
 // session is one agent's connection.
 type session struct {
 	d      *daemon
@@ -71,7 +75,7 @@ func (d *daemon) newSession(pid, uid int) *session {
 }
 
 func (s *session) peerOptions(limits protocol.Limits) rpc.Options {
-	return rpc.Options{Handler: s, Limits: limits, Bytes: s.d.bytes, Log: s.d.log.Named("rpc")}
+	return rpc.Options{Handler: s, Limits: limits, Bytes: s.d.bytes, MaxQueuedBytes: answersQueued, Log: s.d.log.Named("rpc")}
 }
 
 // serveStdio serves the process that started hookd as an agent. It returns

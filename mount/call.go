@@ -86,11 +86,11 @@ func (r *run) ask(ctx context.Context, req *protocol.Request) (jsontext.Value, e
 	deadline, _ := call.Deadline()
 	left := max(time.Until(deadline).Milliseconds(), 1)
 	garbage := r.garbage.Load()
-	if call.Err() != nil {
+	answer, err := r.peer.Call(call, req.Stage.Method(), r.p.dialect.Params(req, left))
+	if errors.Is(err, rpc.ErrNotSent) { // it owes no answer
 		<-r.slots
 		return nil, r.cutShort(call, req, garbage)
 	}
-	answer, err := r.peer.Call(call, req.Stage.Method(), r.p.dialect.Params(req, left))
 	if err != nil && call.Err() != nil && errors.Is(err, context.Cause(call)) {
 		r.gaveUp(overdue, errors.Is(err, errTimeout))
 		return nil, r.cutShort(call, req, garbage)

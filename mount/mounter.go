@@ -148,9 +148,6 @@ func (c childProgram) Write(b []byte) (int, error) { return c.Stdin().Write(b) }
 // goroutine when the pipe takes it at once.
 func (c childProgram) SyscallConn() (syscall.RawConn, error) { return c.Stdin().SyscallConn() }
 
-// SetReadDeadline lets the reader be woken.
-func (c childProgram) SetReadDeadline(t time.Time) error { return c.Stdout().SetReadDeadline(t) }
-
 func (c childProgram) Close() error {
 	c.Stdin().Close() // it may be closed already, because the child has ended
 	return c.Stdout().Close()

@@ -63,6 +63,8 @@ const (
 	noiseLogPause = 10 * time.Second
 	// epochs keep the ids of a run apart from those of earlier runs.
 	epochBits, epochs = 32, 1 << 20
+	// longestApproval is longer than an entry can ask for.
+	longestApproval = 25 * time.Hour
 )
 
 func newRun(p *process, program program, number int) *run {
@@ -73,9 +75,19 @@ func newRun(p *process, program program, number int) *run {
 	}
 	r.peer = rpc.NewPeer(context.Background(), program, rpc.Options{
 		Limits: p.limits, Silent: true, MaxNotifications: maxNotifications,
+		MaxQueuedBytes: max(p.limits.MaxMessageBytes/4, 1<<20), WriteTimeout: p.unread(),
 		FirstID: uint64(number%epochs)<<epochBits + 1, Log: p.log, OnNoise: r.noise,
 	})
 	return r
+}
+
+// unread is how long the hook may leave its stdin unread. An approver that
+// works on one call at a time reads nothing as long as a person thinks.
+func (p *process) unread() time.Duration {
+	if slices.Contains(p.offer.Stages, protocol.StageApproveTool) {
+		return longestApproval
+	}
+	return 0 // as the stream has it
 }
 
 // greet says hello and takes the answer to it over.

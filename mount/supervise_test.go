@@ -377,7 +377,8 @@ func TestEventsAreNumbered(t *testing.T) {
 
 func TestObserverThatDoesNotReadCostsItsTimeoutOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		p, _ := startFake(t, nil, func(f *far) { f.greet(`{}`); <-f.done })
+		noApprover := func(j *job) { j.offer.Stages = nil }
+		p, _ := startFake(t, noApprover, func(f *far) { f.greet(`{}`); <-f.done })
 		require.NoError(t, p.ready(t.Context()))
 		// The first is on its way, which only the write deadline ends; the second waits behind it.
 		go p.Observe(context.Background(), &hook.Event{Event: &protocol.Event{Kind: "turn_end"}})
@@ -390,6 +391,35 @@ func TestObserverThatDoesNotReadCostsItsTimeoutOnly(t *testing.T) {
 		require.Equal(t, 500*time.Millisecond, time.Since(begin))
 		time.Sleep(6 * time.Second)
 		require.Contains(t, p.status().LastError, "it did not read what was sent to it")
+	})
+}
+
+// An approver reads nothing while a person thinks, however long, and is not
+// restarted for it.
+func TestApproverMayLeaveItsStdinUnread(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, _ := startFake(t, nil, func(f *far) { f.greet(`{}`); <-f.done })
+		require.NoError(t, p.ready(t.Context()))
+		go p.Observe(context.Background(), &hook.Event{Event: &protocol.Event{Kind: "turn_end"}})
+		time.Sleep(time.Hour)
+		require.Equal(t, Ready, p.status().State)
+		require.Empty(t, p.status().LastError)
+	})
+}
+
+// A call that was given up before anything of it was written leaves its slot:
+// the hook owes no answer to it.
+func TestCallThatWasNotSentLeavesItsSlot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, _ := startFake(t, nil, func(f *far) { f.each(func(message) {}) })
+		require.NoError(t, p.ready(t.Context()))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("the agent went away"))
+		for range 20 {
+			_, err := p.Intercept(ctx, toolCall(time.Second))
+			require.ErrorContains(t, err, "the agent went away")
+		}
+		require.Zero(t, p.status().InFlight)
 	})
 }
 

@@ -57,7 +57,10 @@ func TestAnswersOfOnePeer(t *testing.T) {
 	}{
 		{"null", `{"jsonrpc":"2.0","id":<id>,"result":null}`, "null", nil, nil},
 		{"version is missing", `{"id":<id>,"result":{}}`, "{}", nil, nil},
-		{"unknown members", `{"jsonrpc":"2.0","id":<id>,"result":{"a":9007199254740993},"_meta":{}}`, `{"a":9007199254740993}`, nil, nil},
+		{"digits stay", `{"jsonrpc":"2.0","id":<id>,"result":{"a":9007199254740993}}`, `{"a":9007199254740993}`, nil, nil},
+		{"unknown member", `{"jsonrpc":"2.0","id":<id>,"result":{},"action":"deny"}`, "", ErrGarbage, []NoiseKind{NoiseGarbage}},
+		{"result in other letters", `{"jsonrpc":"2.0","id":<id>,"result":{},"Result":{"action":"deny"}}`, "", ErrGarbage, []NoiseKind{NoiseGarbage}},
+		{"another version", `{"jsonrpc":"1.0","id":<id>,"result":{}}`, "", ErrGarbage, []NoiseKind{NoiseGarbage}},
 		{"error is null", `{"jsonrpc":"2.0","id":<id>,"result":{},"error":null}`, "{}", nil, nil},
 		{"carriage return", `{"jsonrpc":"2.0","id":<id>,"result":{}}` + "\r", "{}", nil, []NoiseKind{NoiseCRLF}},
 		{"error", `{"jsonrpc":"2.0","id":<id>,"error":{"code":-32601,"message":"no\n","data":{"x":1}}}`, "",
@@ -209,7 +212,8 @@ func TestAbandonedCall(t *testing.T) {
 	w.send(`{"id":1,"result":1}`)
 	n.wait(t, NoiseDuplicateReply, 1)
 	_, err := p.Call(ctx, "m", nil)
-	require.Equal(t, reason, err, "a context that has ended sends nothing")
+	require.ErrorIs(t, err, reason)
+	require.ErrorIs(t, err, ErrNotSent, "a context that has ended sends nothing")
 	go func() { _, _ = p.Call(t.Context(), "n", nil) }()
 	require.Equal(t, `{"jsonrpc":"2.0","id":2,"method":"n"}`, w.read())
 }

@@ -140,6 +140,12 @@ func (p *parser) envelope(line []byte) (envelope, error) {
 	e.response = e.result != nil || rpcError != nil
 	if e.response && !e.request {
 		e.outcome(rpcError)
+		switch { // a misspelt verdict must not read as none
+		case unknown != nil:
+			e.result, e.err = nil, fmt.Errorf("%w: %q is not a member of an answer", ErrGarbage, clipName(string(unquote(unknown))))
+		case version != nil && string(version) != `"2.0"`:
+			e.result, e.err = nil, fmt.Errorf(`%w: its jsonrpc is not "2.0"`, ErrGarbage)
+		}
 		return e, nil
 	}
 	// The order is from what makes the rest pointless to what is only wrong.

@@ -18,6 +18,9 @@ var (
 	// ErrDuplicateMember means that the answer holds a name twice and is
 	// otherwise readable.
 	ErrDuplicateMember = errors.New("answer holds a name twice")
+	// ErrNotSent means that nothing of the call was written when its context
+	// ended, so that the peer owes no answer. The context's cause is wrapped too.
+	ErrNotSent = errors.New("the call was not sent")
 	// ErrOverloaded means that too much waits to be written already.
 	ErrOverloaded = errors.New("too much is waiting to be written")
 )

@@ -170,6 +170,9 @@ func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options, ws *workers)
 	o.FrameTimeout = cmp.Or(o.FrameTimeout, 10*time.Second)
 	o.MaxQueuedBytes = cmp.Or(o.MaxQueuedBytes, 1<<20)
 	o.FirstID = cmp.Or(o.FirstID, 1)
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
 	if o.OnNoise == nil {
 		o.OnNoise = func(Noise) {}
 	}
@@ -221,7 +224,7 @@ func (noLog) Printf(string, ...any) {}
 // [ErrClosed], [ErrOversize], [ErrGarbage], [ErrDuplicateMember] or [ErrOverloaded].
 func (p *Peer) Call(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, notSent{context.Cause(ctx)}
 	}
 	c := &call{ended: make(chan struct{}, 1)}
 	id := p.addCall(c)
@@ -233,8 +236,11 @@ func (p *Peer) Call(ctx context.Context, method string, params []byte) (jsontext
 	select {
 	case <-c.ended:
 	case <-ctx.Done():
-		if p.giveUp(id, c) {
+		switch given, sent := p.giveUp(id, c); {
+		case given && sent:
 			return nil, context.Cause(ctx)
+		case given:
+			return nil, notSent{context.Cause(ctx)}
 		}
 		<-c.ended // it came at the same moment
 	}
@@ -299,12 +305,12 @@ const maxLate = 1024
 
 // giveUp takes a call out whose caller waits no longer, and tells the peer. It
 // reports false when somebody else ends the call.
-func (p *Peer) giveUp(id ID, c *call) bool {
+func (p *Peer) giveUp(id ID, c *call) (given, sent bool) {
 	n := id.id.Num
 	p.mu.Lock()
 	if p.calls[n] == nil {
 		p.mu.Unlock()
-		return false
+		return false, true
 	}
 	delete(p.calls, n)
 	if p.late == nil {
@@ -318,12 +324,18 @@ func (p *Peer) giveUp(id ID, c *call) bool {
 		p.mu.Lock()
 		delete(p.late, n)
 		p.mu.Unlock()
-	} else {
-		// When so much waits that this does not fit, the peer won't miss it.
-		_ = p.notify(&message{}, cancelMethod, fmt.Appendf(nil, `{"id":%d}`, n))
+		return true, false
 	}
-	return true
+	// When so much waits that this does not fit, the peer won't miss it.
+	_ = p.notify(&message{}, cancelMethod, fmt.Appendf(nil, `{"id":%d}`, n))
+	return true, true
 }
+
+// notSent is the cause of a call's end that is an [ErrNotSent] too.
+type notSent struct{ cause error }
+
+func (e notSent) Error() string   { return e.cause.Error() }
+func (e notSent) Unwrap() []error { return []error{ErrNotSent, e.cause} }
 
 // unasked names an answer that no call waits for.
 func (p *Peer) unasked(id ID) NoiseKind {
@@ -456,6 +468,9 @@ func (p *Peer) whenIdle(f func()) {
 
 // Fail closes the peer for a reason and does not wait, so a [Handler] may call it.
 func (p *Peer) Fail(reason error) {
+	if p.ctx.Err() == nil && (errors.Is(reason, ErrSlowReader) || errors.Is(reason, ErrSlowLine) || errors.Is(reason, ErrFlood)) {
+		p.o.Log.Warn("connection closed", zap.Error(reason))
+	}
 	p.cancel(closedBy(reason))
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -207,8 +208,20 @@ func (s *Server) refuse(c net.Conn, e *protocol.Error) {
 	// A new socket takes a line at once.
 	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = c.Write(m.head)
+	// What the other side has sent already would, unread, turn the close into a
+	// reset, and the line above might never be read.
+	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		_ = c.SetReadDeadline(time.Now().Add(lingering))
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, lingerBytes))
+	}
 	_ = c.Close()
 }
+
+// A refused connection is read for a moment, so that its end is orderly.
+const (
+	lingering   = 200 * time.Millisecond
+	lingerBytes = 1 << 20
+)
 
 // Conns returns the open connections, oldest first.
 func (s *Server) Conns() []*Conn {
