@@ -13,6 +13,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,16 +164,14 @@ func (d *daemon) load() (*config.Config, error) {
 func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	// The sockets come first: a second daemon must stop here, before it starts
 	// any hook.
-	control, err := d.handed.listen(controlName, d.sockets.Control, cfg.Control)
+	control, agents, err := d.listen(cfg)
 	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
+		return err
 	}
-	defer control.Close()
-	agents, err := d.handed.listen(agentsName, d.sockets.Agents, cfg.Socket)
-	if err != nil {
-		return fmt.Errorf("socket: %w", err)
+	if agents != nil {
+		defer control.Close()
+		defer agents.Close()
 	}
-	defer agents.Close()
 
 	d.bytes = rpc.NewBudget(cfg.Limits.MaxBytesInFlight)
 	d.manager = manager.New(manager.Options{Log: d.log.Named("manager"), Recorder: d.Recorder})
@@ -180,7 +179,7 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	defer d.spawner.Close()
 	d.mounter = mount.NewMounter(mount.MounterOptions{
 		Registry: d.registry, Spawner: d.spawner, Log: d.log.Named("hook"), Limits: cfg.Limits,
-		Server: d.software(), Folder: filepath.Dir(d.ConfigPath), OnState: d.hookState,
+		Server: d.software(), Folder: filepath.Dir(d.ConfigPath), OnState: d.hookState, OnProgress: d.hookProgress,
 	})
 	if err := d.firstGeneration(ctx, cfg); err != nil {
 		d.takeDown()
@@ -197,8 +196,10 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 			stop(fmt.Errorf("%s: %w", name, err))
 		}
 	}
-	parts.Go(func() { d.awaitHooks(serving); serve("socket", d.agents, agents) })
-	parts.Go(func() { serve("control socket", d.control, control) })
+	if agents != nil {
+		parts.Go(func() { d.awaitHooks(serving); serve("socket", d.agents, agents) })
+		parts.Go(func() { serve("control socket", d.control, control) })
+	}
 	if w := d.watch(serving); w != nil {
 		defer w.Close()
 	}
@@ -227,6 +228,25 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	d.tell(systemd.SdNotifyStopping, "STATUS=shutting down")
 	d.shutdown(func() { stop(context.Canceled); parts.Wait() })
 	return err
+}
+
+// listen opens the two sockets. A hookd that is the child of an agent does
+// without when another one has them and nobody asked for them: each of several
+// agents may start one.
+func (d *daemon) listen(cfg *config.Config) (control, agents net.Listener, err error) {
+	if control, err = d.handed.listen(controlName, d.sockets.Control, cfg.Control); err != nil {
+		err = fmt.Errorf("control socket: %w", err)
+	} else if agents, err = d.handed.listen(agentsName, d.sockets.Agents, cfg.Socket); err != nil {
+		control.Close()
+		err = fmt.Errorf("socket: %w", err)
+	}
+	named := cmp.Or(d.Socket, d.ControlSocket, cfg.Socket.Path, cfg.Control.Path, d.Getenv("HOOKD_SOCKET"), d.Getenv("HOOKD_CONTROL_SOCKET"))
+	if errors.Is(err, rpc.ErrAlreadyRunning) && d.Stdio != nil && named == "" {
+		d.log.Info("another hookd has the sockets; this one serves its agent only", zap.String("socket", d.sockets.Agents))
+		d.sockets = Sockets{}
+		return nil, nil, nil
+	}
+	return control, agents, err
 }
 
 // shutdown takes the house down from the door inwards: agents first, so that

@@ -106,6 +106,15 @@ func (d *daemon) hookState(name string, s mount.Status) {
 	}
 }
 
+// hookProgress tells observers what a hook says of a call it works on.
+func (d *daemon) hookProgress(p mount.Progress) {
+	d.manager.Publish(nil, protocol.NewHookdEvent(protocol.EventHookProgress, nil, protocol.Object{
+		{Name: "hook", Value: protocol.Quote(p.Hook)},
+		{Name: "call_id", Value: protocol.Quote(p.CallID)},
+		{Name: "text", Value: protocol.Quote(p.Text)},
+	}.AppendJSON(nil)))
+}
+
 // hookPIDs are the processes of all hooks by pid, those included that are
 // being greeted or taken away.
 func (d *daemon) hookPIDs() map[int]string {

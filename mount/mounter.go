@@ -35,6 +35,9 @@ type MounterOptions struct {
 	// OnState, if set, is told each change of a process hook's state, in the
 	// order in which they happen. It must not wait for the hook.
 	OnState func(name string, s Status)
+	// OnProgress, if set, is told what process hooks say of calls that they
+	// still work on, at most ten times a second each. It must not wait.
+	OnProgress func(Progress)
 }
 
 // Mounter makes hooks of entries.
@@ -134,7 +137,7 @@ func (m *Mounter) job(e *config.Entry, generation uint64, log *zap.Logger) job {
 			}
 			return childProgram{process}, nil
 		},
-		timing: m.timing, jitter: rand.Float64, log: log, onState: m.OnState,
+		timing: m.timing, jitter: rand.Float64, log: log, onState: m.OnState, onProgress: m.OnProgress,
 	}
 }
 

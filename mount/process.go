@@ -46,6 +46,8 @@ type job struct {
 	log    *zap.Logger
 	// onState is told each change of state, in order, by one goroutine.
 	onState func(name string, s Status)
+	// onProgress is told what the hook says of calls that it still works on.
+	onProgress func(Progress)
 }
 
 // process is a hook that runs in a child process, and its supervisor: one

@@ -37,6 +37,7 @@ type run struct {
 
 	// The read loop's.
 	garbageBurst, requestBurst burst
+	progressBurst              burst // the read loop's
 	logged                     map[rpc.NoiseKind]time.Time
 
 	mu       sync.Mutex
@@ -71,10 +72,11 @@ func newRun(p *process, program program, number int) *run {
 	r := &run{
 		p: p, program: program, idle: make(chan struct{}), news: make(chan struct{}, 1), faults: make(chan fault, 1),
 		garbageBurst: burst{limit: p.timing.garbage}, requestBurst: burst{limit: p.timing.requests},
-		logged: map[rpc.NoiseKind]time.Time{},
+		progressBurst: burst{limit: burstLimit{progressPerSecond + 1, time.Second}},
+		logged:        map[rpc.NoiseKind]time.Time{},
 	}
 	r.peer = rpc.NewPeer(context.Background(), program, rpc.Options{
-		Limits: p.limits, Silent: true, MaxNotifications: maxNotifications,
+		Handler: r, Limits: p.limits, Silent: true, MaxNotifications: maxNotifications,
 		MaxQueuedBytes: max(p.limits.MaxMessageBytes/4, 1<<20), WriteTimeout: p.unread(),
 		FirstID: uint64(number%epochs)<<epochBits + 1, Log: p.log, OnNoise: r.noise,
 	})
