@@ -875,7 +875,7 @@ func TestFloodsEndTheRun(t *testing.T) {
 		"3 long lines":          {times(3, strings.Repeat("x", 2000)), "it wrote 3 lines in a row that are too long", false, "oversize"},
 		"99 requests":           {times(99, `{"jsonrpc":"2.0","id":1,"method":"x"}`), "", false, "request_from_peer"},
 		"100 requests":          {times(100, `{"jsonrpc":"2.0","id":1,"method":"x"}`), "it sent 100 requests within 1m0s, and hookd serves none", true, "request_from_peer"},
-		"1000 notifications":    {times(1000, `{"jsonrpc":"2.0","method":"hook.progress"}`), "", false, "request_from_peer"},
+		"1000 notifications":    {times(1000, `{"jsonrpc":"2.0","method":"hook.progress"}`), "", false, "progress_dropped"},
 		"1001 notifications":    {times(1001, `{"jsonrpc":"2.0","method":"hook.progress"}`), "it sent more than 1000 notifications in a second", true, "notification_flood"},
 		"an answer to nothing":  {times(1, `{"jsonrpc":"2.0","id":999,"result":{}}`), "", false, "unknown_id"},
 		"blank lines are quiet": {times(50, ""), "", false, ""},
