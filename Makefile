@@ -1,7 +1,7 @@
 # Everything here is a shortcut for a go command; see README.md.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all test race lint build cross bench update
+.PHONY: all test race lint build cross bench update dist
 
 all: lint build test
 
@@ -24,10 +24,16 @@ cross:
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/hookd
 	GOOS=darwin GOARCH=arm64 go vet ./...
 
-# Speed, each target beside the floor measured in the same run.
+# Speed, each target beside the floor measured in the same run. One core for
+# all, where the system can say so: on several, its choice decides the figures.
 bench:
-	go test ./daemon -run '^$$' -bench 'Target' -benchtime 2s
+	$(shell command -v taskset >/dev/null && echo taskset -c 0) go test ./daemon -run '^$$' -bench 'Target' -benchtime 2s
 
 # Rewrites golden files and schemas after a wanted change; read the diff.
 update:
-	go test ./protocol ./manager ./config ./cmd/hookd/cli -update
+	go test ./protocol ./manager ./config ./docs ./examples/agent -update
+	UPDATE_SCRIPTS=1 go test ./cmd/hookd/cli
+
+# The files of a release, in dist/: archives, bills of materials, checksums.
+dist:
+	packaging/dist.sh
