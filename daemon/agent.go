@@ -18,10 +18,6 @@ import (
 	"github.com/hookd/hookd/rpc"
 )
 
-// answersQueued is how many bytes of answers may wait for one agent to read
-// them, beyond the one that is being written.
-const answersQueued = 4 << 20
-
 // session is one agent's connection.
 type session struct {
 	d      *daemon
@@ -75,7 +71,9 @@ func (d *daemon) newSession(pid, uid int) *session {
 }
 
 func (s *session) peerOptions(limits protocol.Limits) rpc.Options {
-	return rpc.Options{Handler: s, Limits: limits, Bytes: s.d.bytes, MaxQueuedBytes: answersQueued, Log: s.d.log.Named("rpc")}
+	// An honest agent may have several large answers coming at once; one that
+	// does not read is found by the write deadline.
+	return rpc.Options{Handler: s, Limits: limits, Bytes: s.d.bytes, MaxQueuedBytes: limits.MaxMessageBytes, Log: s.d.log.Named("rpc")}
 }
 
 // serveStdio serves the process that started hookd as an agent. It returns

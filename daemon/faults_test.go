@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -170,15 +169,15 @@ func (d *runningDaemon) hook(t testing.TB, name string) daemon.HookStatus {
 	return hooks[i]
 }
 
-func (d *runningDaemon) restart(t testing.TB, hook string) {
+// restart starts a hook anew. It tries again while hookd is busy with a reload,
+// or when the new one is down before it was seen to be up.
+func (d *runningDaemon) restart(t testing.TB, name string) {
 	t.Helper()
-	until(t, "hookd is not busy with another change", func() bool {
-		err := d.control(t, daemon.MethodRestart, daemon.HookParams{Name: hook}, nil)
-		if errors.Is(err, &protocol.Error{Code: protocol.CodeOverloaded}) {
-			return false
-		}
-		require.NoError(t, err)
-		return true
+	var err error
+	defer func() { require.NoError(t, err) }()
+	until(t, name+" is started anew", func() bool {
+		err = d.control(t, daemon.MethodRestart, daemon.HookParams{Name: name}, nil)
+		return err == nil
 	})
 }
 

@@ -140,6 +140,7 @@ func TestRemovingARequiredHookIsSaidAloud(t *testing.T) {
 	require.NoError(t, d.control(t, daemon.MethodReload, nil, &res))
 	require.Len(t, res.Warnings, 1)
 	require.Contains(t, res.Warnings[0], `required hook "gate" is no longer required`)
+	require.Contains(t, d.log.String(), `reload: required hook \"gate\" is no longer required`)
 }
 
 // hookd is not ready before a required hook is, and until then denies.

@@ -47,6 +47,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("HOOKD_CONTROL_SOCKET", filepath.Join(sockets, "hookd.control.sock"))
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // a second per command with -race
 			env.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
 			return nil
 		},
