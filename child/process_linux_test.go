@@ -97,7 +97,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 			before = open() // with what the runtime opens for itself
 		}
 	}
-	require.Equal(t, before, open())
+	require.LessOrEqual(t, open(), before) // the runtime may have closed one of its own
 }
 
 func TestChildIsFirstToGoWhenMemoryRunsOut(t *testing.T) {

@@ -315,11 +315,11 @@ func TestWatchFiles(t *testing.T) {
 			write(t, path, level(3))
 			signalled(t, w, path, level(3))
 		},
-		"link on the way": func(t *testing.T, dir, path string) {
+		"link on the way": func(t *testing.T, dir, _ string) {
 			write(t, mkdir(t, dir+"/v1/etc")+"/config.json", `{}`)
 			write(t, mkdir(t, dir+"/v2/etc")+"/config.json", level(0))
 			relink(t, "v1", dir+"/current")
-			path = dir + "/current/etc/config.json"
+			path := dir + "/current/etc/config.json"
 			w := watching(t, path)
 			relink(t, "v2", dir+"/current")
 			signalled(t, w, path, level(0))
@@ -335,8 +335,8 @@ func TestWatchFiles(t *testing.T) {
 				signalled(t, w, path, level(i))
 			}
 		},
-		"folder removed and back": func(t *testing.T, dir, path string) {
-			path = write(t, mkdir(t, dir+"/a/b")+"/config.json", `{}`)
+		"folder removed and back": func(t *testing.T, dir, _ string) {
+			path := write(t, mkdir(t, dir+"/a/b")+"/config.json", `{}`)
 			w := watching(t, path)
 			for i := range 2 {
 				require.NoError(t, os.RemoveAll(dir+"/a"))
@@ -347,8 +347,8 @@ func TestWatchFiles(t *testing.T) {
 				signalled(t, w, path, level(10*i+1))
 			}
 		},
-		"folder exchanged": func(t *testing.T, dir, path string) {
-			path = write(t, mkdir(t, dir+"/live")+"/config.json", `{}`)
+		"folder exchanged": func(t *testing.T, dir, _ string) {
+			path := write(t, mkdir(t, dir+"/live")+"/config.json", `{}`)
 			write(t, mkdir(t, dir+"/next")+"/config.json", level(0))
 			w := watching(t, path)
 			require.NoError(t, os.Rename(dir+"/live", dir+"/last"))
