@@ -83,6 +83,7 @@ func (d *daemon) serveStdio(ctx context.Context) error {
 	d.mu.Lock()
 	d.sessions[s] = struct{}{}
 	d.mu.Unlock()
+	d.awaitHooks(ctx)
 	peer := rpc.NewPeer(ctx, d.Stdio, s.peerOptions(d.limits()))
 	select {
 	case <-peer.Done():

@@ -197,7 +197,12 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 		}
 	}
 	if agents != nil {
-		parts.Go(func() { d.awaitHooks(serving); serve("socket", d.agents, agents) })
+		parts.Go(func() {
+			if d.handed[agentsName] != nil {
+				d.awaitHooks(serving)
+			}
+			serve("socket", d.agents, agents)
+		})
 		parts.Go(func() { serve("control socket", d.control, control) })
 	}
 	if w := d.watch(serving); w != nil {

@@ -94,14 +94,11 @@ func (i inherited) listen(name, path string, l config.Listener) (net.Listener, e
 	return rpc.Listen(rpc.ListenConfig{Path: path, Mode: l.Mode, Group: l.Group})
 }
 
-// awaitHooks returns when the first hooks are ready or have failed. It does not
-// wait where agents had nothing to wait in: they see no hookd until it serves.
-// Those in an inherited socket are better kept a moment than told that a hook is
-// still starting.
+// awaitHooks returns when the first hooks are ready or have failed. It is for
+// agents that are there already, in an inherited socket or on stdio: they are
+// better kept a moment than told that a hook is still starting. Others see no
+// hookd until it serves.
 func (d *daemon) awaitHooks(ctx context.Context) {
-	if d.handed[agentsName] == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	// Who is not ready is said in status, and to those who ask for it.
