@@ -31,9 +31,11 @@ var rooms = map[string][]string{
 	"builtin":        {"hook", "protocol"},
 	"client":         {"protocol", "rpc"},
 	"daemon":         {"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "mount", "builtin", "client"},
-	"cmd/hookd/cli":  {"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "mount", "builtin", "client", "daemon", "cmd/hookd/demo"},
+	"cmd/hookd/cli":  {"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "mount", "builtin", "client", "daemon", "bench", "conform", "cmd/hookd/demo"},
 	"cmd/hookd":      {"cmd/hookd/cli"},
 	"cmd/hookd/demo": {"protocol", "hook", "child", "mount", "client", "daemon", "examples/hooks"},
+	"conform":        {"protocol", "rpc", "child"},
+	"bench":          {"protocol", "hook", "hook/serve", "child", "mount", "daemon"},
 	"packaging/man":  {"cmd/hookd/cli"},
 	"docs/img":       {},
 	// Examples show what people outside may use.

@@ -90,7 +90,7 @@ Start here:
 		a.serveCommand(), a.connectCommand(), a.checkCommand(), a.callCommand(), a.eventsCommand(), a.statusCommand(),
 		a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(), a.versionCommand(),
 	)
-	root.AddCommand(a.demoCommand(), a.initCommand())
+	root.AddCommand(a.demoCommand(), a.initCommand(), a.conformCommand(), a.benchCommand(), a.benchPartCommand())
 	return root
 }
 
