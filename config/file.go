@@ -127,7 +127,8 @@ type entry struct {
 	// Which tool calls an approver is asked about: always, or asked (only those for which an
 	// interceptor asked for approval).
 	When hook.When `json:"when" default:"always" enum:"always,asked"`
-	// true: an answer "respond" of this hook stands as it is. false: it needs approval.
+	// true: an answer "respond" of this hook stands as it is. false: every approver is asked about it,
+	// also one that is asked on request only; when there is none, no_approver decides.
 	MayRespond bool `json:"may_respond" default:"false"`
 	// How often per session this hook may start another round at stop. null: without limit.
 	MaxRepeats *int `json:"max_repeats" default:"8" min:"0" max:"1000000" nullable:"true"`

@@ -32,7 +32,7 @@ func (d *daemon) setEnabled(ctx context.Context, name string, o override) (*Relo
 	case entry == nil:
 		return nil, d.unknownHook(name)
 	case !d.set.config.Hooks.Enabled:
-		return nil, protocol.InvalidParams("name", "hooks.enabled is false in the config: no hook runs")
+		return nil, protocol.InvalidParams("", "hooks.enabled is false in the config: no hook runs")
 	}
 	next := d.set
 	next.overrides = maps.Clone(d.set.overrides)
@@ -48,7 +48,11 @@ func (d *daemon) setEnabled(ctx context.Context, name string, o override) (*Relo
 	if err != nil {
 		return nil, err
 	}
-	d.log.Warn("hook "+o.word()+" by hand", zap.String("hook", name), zap.Time("until", o.until))
+	fields := []zap.Field{zap.String("hook", name)}
+	if !o.until.IsZero() {
+		fields = append(fields, zap.Time("until", o.until))
+	}
+	d.log.Warn("hook "+o.word()+" by hand", fields...)
 	d.tellState(name, o.word())
 	return res, nil
 }
@@ -59,7 +63,7 @@ func (d *daemon) renew(ctx context.Context, name string) (*ReloadResult, error) 
 		return nil, d.unknownHook(name)
 	}
 	if d.set.hooks[name] == nil {
-		return nil, protocol.InvalidParams("name", "hook %q is disabled; start it with hookd enable %s", name, name)
+		return nil, protocol.InvalidParams("", "hook %q is disabled; start it with hookd enable %s", name, name)
 	}
 	return d.apply(ctx, d.set, change{only: name, renew: name})
 }
@@ -69,7 +73,7 @@ func (d *daemon) unknownHook(name string) error {
 	for _, e := range d.set.config.Hooks.Entries {
 		names = append(names, e.Name)
 	}
-	return protocol.InvalidParams("name", "there is no hook %q%s", name, protocol.DidYouMean(name, names))
+	return protocol.InvalidParams("", "there is no hook %q%s", name, protocol.DidYouMean(name, names))
 }
 
 // tellState tells observers what became of a hook by hand.

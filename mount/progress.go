@@ -44,7 +44,10 @@ func (r *run) progressed(params protocol.Object) {
 	if len(p.Text) > progressBytes {
 		p.Text = strings.ToValidUTF8(p.Text[:progressBytes], "") + "…"
 	}
-	if r.p.onProgress != nil && p.Text != "" {
+	switch {
+	case p.Text == "":
+		r.noise(rpc.Noise{Kind: rpc.NoiseRequest, Detail: protocol.MethodProgress + " without a text"})
+	case r.p.onProgress != nil:
 		r.p.onProgress(p)
 	}
 }
