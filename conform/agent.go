@@ -79,7 +79,7 @@ func tryAgent(ctx context.Context, o AgentOptions, cases []agentCase) ([]Result,
 	if o.Socket == "" {
 		o.Socket = filepath.Join(folder, "hookd.sock")
 	}
-	k := &agentKit{o: o, report: report{show: o.Show}, spawner: child.NewSpawner(), folder: folder}
+	k := &agentKit{o: o, report: newReport(ctx, o.Show), spawner: child.NewSpawner(), folder: folder}
 	defer k.spawner.Close()
 	for i, c := range cases {
 		if ctx.Err() != nil {

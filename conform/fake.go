@@ -134,10 +134,26 @@ func (p *played) serve(conn net.Conn) {
 		}
 		answer := p.answer(message)
 		text, end := strings.CutSuffix(answer, hangUp)
-		if _, err := conn.Write([]byte(strings.TrimSuffix(text, silence))); err != nil || end {
+		if err := write(conn, strings.TrimSuffix(text, silence)); err != nil || end {
 			return
 		}
 	}
+}
+
+// write fills the padding in.
+func write(conn net.Conn, text string) error {
+	before, after, padded := strings.Cut(text, "PADDING")
+	if _, err := conn.Write([]byte(before)); err != nil || !padded {
+		return err
+	}
+	piece := bytes.Repeat([]byte("x"), 64<<10)
+	for range paddingSize / len(piece) {
+		if _, err := conn.Write(piece); err != nil {
+			return err
+		}
+	}
+	_, err := conn.Write([]byte(after))
+	return err
 }
 
 func (p *played) note(change func(*seen)) {
@@ -198,7 +214,7 @@ func (p *played) answer(message protocol.Object) string {
 	}
 	own = strings.NewReplacer("APPROVAL", approval, "REFUSAL", refusal).Replace(own)
 	own = strings.Replace(own, `"id":ID`, `"id":`+string(id), 1)
-	return strings.Replace(own, "PADDING", strings.Repeat("x", paddingSize), 1)
+	return own
 }
 
 // await sets the clock by which an agent that gets no answer has to give up.

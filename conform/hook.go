@@ -53,7 +53,7 @@ func Hook(ctx context.Context, o HookOptions) ([]Result, error) {
 		o.Timeout = 5 * time.Second
 	}
 	table := protocol.NewStageTable()
-	k := &hookKit{o: o, report: report{show: o.Show}, spawner: child.NewSpawner(), offer: o.Stages, events: o.Events}
+	k := &hookKit{o: o, report: newReport(ctx, o.Show), spawner: child.NewSpawner(), offer: o.Stages, events: o.Events}
 	defer k.spawner.Close()
 	if o.Stages == nil && o.Events == nil {
 		k.events = []string{"*"}

@@ -4,6 +4,7 @@
 package conform
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -53,12 +54,19 @@ type report struct {
 	show    func(Result)
 }
 
+// newReport shows results until ctx ends: what fails after that, fails of it.
+func newReport(ctx context.Context, show func(Result)) report {
+	return report{show: func(result Result) {
+		if show != nil && ctx.Err() == nil {
+			show(result)
+		}
+	}}
+}
+
 func (r *report) add(check string, result Result) Status {
 	result.Check = check
 	r.results = append(r.results, result)
-	if r.show != nil {
-		r.show(result)
-	}
+	r.show(result)
 	return result.Status
 }
 

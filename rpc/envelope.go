@@ -49,6 +49,11 @@ func parse(line []byte, maxDepth int) (envelope, error) {
 	if err := protocol.CheckDepth(line, maxDepth); err != nil {
 		return envelope{}, err
 	}
+	// Many readers end a line at a carriage return too, and would find another
+	// message in the rest. In a string it can only stand escaped.
+	if bytes.IndexByte(line, '\r') >= 0 {
+		return envelope{}, errors.New(`a carriage return between tokens: a line ends with \n, and may hold no other line end`)
+	}
 	p := parsers.Get().(*parser)
 	p.reset(line)
 	e, err := p.envelope(line)

@@ -188,6 +188,7 @@ func FuzzReadersAgree(f *testing.F) {
 		"\ufeff{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}", `{"jsonrpc":"2.0","id":01,"method":"x"}`, `{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":NaN}}`,
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{\"a\":\"\xff\",\"b\":\"\u2028\x00\"}} {}",
 		`{"action":"deny","reason":"\ud83d\ude00\u0000"}`, `{"action":"deny","Action":"continue"}`, `{"action":"modify","call":{"arguments":{"a":1e999,"a ":[null,true,{}]}}}`,
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{\"a\":\r{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"x\"}\r}}",
 		`{"approved":true,"approved":false}`, `{"approved":true,"by":"\/é"}`, `{"tool":"bash","Tool":"ls","arguments":{}}`,
 		`{"tool":"bash","arguments":{"a":` + strings.Repeat("[", 126) + strings.Repeat("]", 126) + `}}`, `{"tool":"b","arguments":{"n":` + strings.Repeat("7", 5000) + `}}`,
 	} {
@@ -210,6 +211,7 @@ func FuzzReadersAgree(f *testing.F) {
 			require.Equal(t, want, got, "Python reads %q otherwise", raw)
 		}
 		if what == 0 {
+			require.NotContains(t, string(raw), "\r", "readers that end lines at it too would find another message")
 			agreeOnEnvelope(t, raw)
 		}
 	})

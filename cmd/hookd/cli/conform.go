@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -131,7 +134,9 @@ func (a *app) conform(cmd *cobra.Command, asJSON bool, run func(context.Context,
 	if asJSON {
 		show = nil
 	}
-	results, err := run(cmd.Context(), show)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	results, err := run(ctx, show)
 	if err != nil {
 		return err
 	}
