@@ -25,6 +25,7 @@ import (
 
 // BenchmarkTargetT0 is a call that no hook matches: p50 ≤ 2.5 × F_sock.
 func BenchmarkTargetT0(b *testing.B) {
+	onOneCore(b)
 	params := toolParams(200)
 	d := startDaemon(b, benchConfig(b, `"match": {"tools": ["another"]}`, "before_tool"))
 	measure(b, d, "hook.before_tool", params, 2.5, socketFloor(b, len(params)))
@@ -32,6 +33,7 @@ func BenchmarkTargetT0(b *testing.B) {
 
 // BenchmarkTargetT2 is one Go child that continues: p50 ≤ 3 × (F_sock + F_pipe).
 func BenchmarkTargetT2(b *testing.B) {
+	onOneCore(b)
 	params := toolParams(200)
 	d := startDaemon(b, benchConfig(b, `"match": {}`, "before_tool"))
 	measure(b, d, "hook.before_tool", params, 3, socketFloor(b, len(params))+pipeFloor(b, len(params)))
@@ -40,6 +42,7 @@ func BenchmarkTargetT2(b *testing.B) {
 // BenchmarkTargetT4 is a model request of 1 MB and one child that continues:
 // p50 ≤ 3 × (F_sock + F_pipe + F_scan).
 func BenchmarkTargetT4(b *testing.B) {
+	onOneCore(b)
 	params := modelParams(1 << 20)
 	d := startDaemon(b, benchConfig(b, `"match": {}`, "before_llm"))
 	measure(b, d, "hook.before_llm", params, 3, socketFloor(b, len(params))+pipeFloor(b, len(params))+scanFloor(b, params))

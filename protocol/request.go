@@ -134,21 +134,33 @@ func isCommonParam(name string) bool {
 // isAskParam reports whether the param is read by hookd and not passed on.
 func isAskParam(name string) bool { return name == "approve" || name == "asked" || name == "trail" }
 
+// isMetaText reports whether a member of meta is a text that hookd knows.
+func isMetaText(name string) bool {
+	switch name {
+	case "agent_id", "session_id", "turn_id", "parent_turn_id", "task_id", "user_id", "node_id", "agent", "model", "cwd", "trace_id":
+		return true
+	}
+	return false
+}
+
 func decodeMeta(v jsontext.Value) (Object, error) {
 	meta, err := objectValue("meta", v)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range meta {
+		if known := strings.ToLower(m.Name); known != m.Name && isMetaText(known) && meta.Get(known) != nil {
+			return nil, fmt.Errorf("meta.%s: is %q in other letters", clip(m.Name), known)
+		}
 		if m.Value.Kind() == 'n' {
 			continue
 		}
-		switch m.Name {
-		case "iteration":
+		switch {
+		case m.Name == "iteration":
 			if _, err := intValue("meta.iteration", m.Value); err != nil {
 				return nil, err
 			}
-		case "agent_id", "session_id", "turn_id", "parent_turn_id", "task_id", "user_id", "node_id", "agent", "model", "cwd", "trace_id":
+		case isMetaText(m.Name):
 			if err := wantKind("meta."+m.Name, m.Value, '"'); err != nil {
 				return nil, err
 			}

@@ -44,6 +44,7 @@ func requestCases() []requestCase {
 		{name: "read_only text", in: `{` + call + `,"read_only":"true"}`, path: "read_only", text: "expected a boolean"},
 		{name: "meta list", in: `{` + call + `,"meta":[]}`, path: "meta", text: "expected an object"},
 		{name: "meta.agent_id number", in: `{` + call + `,"meta":{"agent_id":1}}`, path: "meta.agent_id", text: "expected a string, got a number"},
+		{name: "meta.CWD beside cwd", in: `{` + call + `,"meta":{"cwd":"/a","CWD":"/b"}}`, path: "meta.CWD", text: `is "cwd" in other letters`, unseen: true},
 		{name: "meta.iteration text", in: `{` + call + `,"meta":{"iteration":"1"}}`, path: "meta.iteration", text: "expected a number"},
 		{name: "meta.iteration 1.5", in: `{` + call + `,"meta":{"iteration":1.5}}`, path: "meta.iteration", text: "expected an integer"},
 		{name: "meta.iteration 1.0", in: `{` + call + `,"meta":{"iteration":1.0}}`, path: "meta.iteration", text: "expected an integer", unseen: true},
