@@ -108,7 +108,7 @@ func (r *Registry) Check(e *config.Entry) []config.Problem {
 	if !ok {
 		have := "this hookd has none"
 		if names := r.Names(); len(names) > 0 {
-			have = "there are " + strings.Join(names, ", ")
+			have = "known are " + strings.Join(names, ", ")
 		}
 		return []config.Problem{{Message: fmt.Sprintf("unknown built-in %q%s: %s", e.Name, protocol.DidYouMean(e.Name, r.Names()), have)}}
 	}

@@ -90,7 +90,7 @@ func TestRegistryChecksEntries(t *testing.T) {
 		{"strict", `{}`, nil},
 		{"strict", ``, []config.Problem{{Pointer: "/config", Message: "it needs a config"}}},
 		{"strict", `{"path":""}`, []config.Problem{{Pointer: "/config/path", Message: "read it: /path: is too long"}}},
-		{"plian", ``, []config.Problem{{Message: `unknown built-in "plian" (did you mean "plain"?): there are plain, strict`}}},
+		{"plian", ``, []config.Problem{{Message: `unknown built-in "plian" (did you mean "plain"?): known are plain, strict`}}},
 	} {
 		require.Equal(t, c.want, r.Check(builtinEntry(c.name, c.config)), "%s %s", c.name, c.config)
 	}

@@ -87,10 +87,18 @@ Start here:
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%s", err) })
 	root.AddCommand(
-		a.serveCommand(), a.connectCommand(), a.checkCommand(), a.callCommand(), a.eventsCommand(), a.statusCommand(),
-		a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(), a.versionCommand(),
+		a.demoCommand(), a.initCommand(), a.serveCommand(), a.connectCommand(), a.checkCommand(), a.callCommand(), a.eventsCommand(),
+		a.statusCommand(), a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(),
+		a.conformCommand(), a.benchCommand(), a.benchPartCommand(), a.versionCommand(),
 	)
-	root.AddCommand(a.demoCommand(), a.initCommand(), a.conformCommand(), a.benchCommand(), a.benchPartCommand())
+	// The library's own command would take any word for a shell.
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Args = noArgs
+		completion.RunE = func(cmd *cobra.Command, _ []string) error {
+			return usage(cmd, "SHELL is missing: bash, zsh, fish or powershell")
+		}
+	}
 	return root
 }
 
