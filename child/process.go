@@ -214,3 +214,12 @@ func (e Exit) String() string {
 	}
 	return "exit status " + strconv.Itoa(e.Code)
 }
+
+// How is [Exit.String] as a predicate: "ended with exit status 3", "was killed
+// by SIGSEGV".
+func (e Exit) How() string {
+	if e.Err == nil && e.Signal != "" {
+		return "was " + e.String()
+	}
+	return "ended with " + e.String()
+}

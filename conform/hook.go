@@ -586,7 +586,7 @@ func (k *hookKit) endOfFile(context.Context) Result {
 	case !ended:
 		return fail("end when stdin ends, with all that was started", "it still runs, or something that it has started, %s after its stdin ended", exitTime)
 	case exit != child.Exit{}:
-		return fail("end with exit status 0 when stdin ends: anything else looks like a crash", "it ended with %s when its stdin ended", exit)
+		return fail("end with exit status 0 when stdin ends: anything else looks like a crash", "it %s when its stdin ended", exit.How())
 	}
 	return pass("exit status 0 after %s", in)
 }

@@ -146,7 +146,7 @@ func (s *session) lastWords() string {
 	case <-timer.C:
 		return "it closed its stdout"
 	}
-	words := "it ended with " + s.process.Exit().String()
+	words := "it " + s.process.Exit().How()
 	if tail := s.process.StderrTail(); len(tail) > 0 {
 		words += ", after writing to stderr: " + clip(strings.TrimSpace(tail[len(tail)-1]))
 	}

@@ -39,7 +39,7 @@ func childFaults() []fault {
 		}},
 		{name: "crash-is-passed-over", entry: passes(map[string]any{}), play: func(t *testing.T, p *patient) {
 			c := p.caller(t)
-			c.ask(orders{Signal: syscall.SIGKILL, Silent: true}).passes(p.name, protocol.OutcomeCrash, "it ended")
+			c.ask(orders{Signal: syscall.SIGKILL, Silent: true}).passes(p.name, protocol.OutcomeCrash, "it ")
 			c.done()
 			p.named(t, "killed by SIGKILL")
 			p.recovered(t, 1)

@@ -136,6 +136,9 @@ func (r *run) askApprovers(ctx context.Context, limit clock, due []*member, res 
 // untilShutdown ends ctx also when all approvals must become a no.
 func (r *run) untilShutdown(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	if err := context.Cause(r.m.approvals); err != nil {
+		cancel(err) // now, so that nobody is asked any more
+	}
 	unhook := context.AfterFunc(r.m.approvals, func() { cancel(context.Cause(r.m.approvals)) })
 	return ctx, func() { unhook(); cancel(nil) }
 }

@@ -183,7 +183,7 @@ func (r *run) lastWords() string {
 	defer timer.Stop()
 	select {
 	case <-r.program.Done():
-		return "it ended with " + r.program.Exit().String()
+		return "it " + r.program.Exit().How()
 	case <-timer.C:
 		return "it ended"
 	}

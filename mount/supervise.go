@@ -250,7 +250,7 @@ func (r *run) fate() error {
 	defer timer.Stop()
 	select {
 	case <-r.program.Done():
-		return errors.New("it ended with " + r.program.Exit().String())
+		return errors.New("it " + r.program.Exit().How())
 	case <-timer.C:
 	}
 	if errors.Is(err, io.EOF) {

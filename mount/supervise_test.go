@@ -670,13 +670,13 @@ func TestCrashInTheMiddleOfACall(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				_, err := p.Intercept(t.Context(), toolCall(5*time.Second))
-				wantOutcome(t, err, protocol.OutcomeCrash, "it ended with killed by SIGSEGV")
+				wantOutcome(t, err, protocol.OutcomeCrash, "it was killed by SIGSEGV")
 			})
 		}
 		wg.Wait()
 		require.Less(t, time.Since(begin), 50*time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, "it ended with killed by SIGSEGV", p.status().LastError)
+		require.Equal(t, "it was killed by SIGSEGV", p.status().LastError)
 		wantStates(t, seen, Ready, Stopping, Backoff)
 	})
 }

@@ -229,7 +229,7 @@ func mask(ts *testscript.TestScript, neg bool, args []string) {
 		{`/\S*/hookd-demo-\d+`, "FOLDER"},
 		{`\d{4}-\d\d-\d\dT[\d:]+Z`, "TIME"},
 		{`\([\d.]+(µs|ms|s)\)`, "(TOOK)"},
-		{`it ended with [\w ]+`, "it ended"}, // how a hook ended is said when it is known in time
+		{`it (ended with|was killed by) [\w ]+`, "it ended"}, // how a hook ended is said when it is known in time
 		{`(pid|-9|redact|review-gate|dry-run|on-call|notify) \d+`, "$1 PID"},
 	} {
 		text = regexp.MustCompile(m[0]).ReplaceAllString(text, m[1])
