@@ -51,7 +51,7 @@ func FuzzEnvelope(f *testing.F) {
 		`{"jsonrpc":"2.0","id":2,"result":{},"error":{}}`,
 		`{"\u0069d":2,"method":"\ud83d\ude00","jsonrpc":"2.0"}`,
 		`{"id":2,"result":"\ud800"}`,
-		`[{"id":1}]`,
+		`[{"id":1}]`, "\r0", "{\"id\":1,\r\"result\":2}",
 		`{"id":1,"result":{bad`,
 		strings.Repeat(`{"a":[`, 200),
 		"\ufeff{}", "null", `""`, "{}x", "",
@@ -67,7 +67,9 @@ func FuzzEnvelope(f *testing.F) {
 		require.Equal(t, whole, line, "a line is never written to")
 		g := peek(line)
 		if err != nil {
-			require.Error(t, protocol.CheckValue(line, 20))
+			if bytes.IndexByte(line, '\r') < 0 { // which is fine in JSON, and not in a line
+				require.Error(t, protocol.CheckValue(line, 20))
+			}
 			require.NotEmpty(t, err.Error())
 			onlyDuplicates(line)
 			return
