@@ -15,7 +15,45 @@ type Source string
 const (
 	InProcess Source = "builtin"
 	Process   Source = "process"
+	// Command is a program that is started for every call.
+	Command Source = "command"
 )
+
+// Layer says who has put a hook there. Among hooks that are no built-ins the
+// lower layer is asked first, whatever the priorities. The zero value is the
+// config file's.
+type Layer int
+
+// The layers.
+const (
+	LayerOrganisation Layer = -1 // nobody below can turn it off
+	LayerConfig       Layer = 0
+	LayerUser         Layer = 1
+	LayerProject      Layer = 2
+)
+
+// String returns the layer's name.
+func (l Layer) String() string {
+	switch l {
+	case LayerOrganisation:
+		return "organisation"
+	case LayerConfig:
+		return "config"
+	case LayerUser:
+		return "user"
+	case LayerProject:
+		return "project"
+	}
+	return fmt.Sprintf("layer %d", int(l))
+}
+
+// Condition narrows, beyond [Match], which calls a hook is asked about.
+type Condition interface {
+	// Holds reports whether a call is meant, as it stands at the hook's turn. It
+	// is called concurrently, maybe several times per call, and waits for
+	// nothing. What it can't judge, it must report as true.
+	Holds(req *protocol.Request) bool
+}
 
 // FailPolicy says what a missing answer means. The zero value means the
 // default of the config.
@@ -54,6 +92,7 @@ type Registration struct {
 	// Name is unique among all hooks.
 	Name   string
 	Source Source
+	Layer  Layer
 	// Priority: lower is asked first.
 	Priority int
 	// Roles are what the hook does; see [RolesOf].
@@ -63,6 +102,8 @@ type Registration struct {
 	// Events are what it observes.
 	Events []protocol.Subscription
 	Match  Match
+	// If narrows Match further; nil = no condition.
+	If Condition
 	// FailPolicy is never empty here.
 	FailPolicy FailPolicy
 	// Required: hookd is not ready before the hook has greeted, and its

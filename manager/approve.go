@@ -120,7 +120,7 @@ func (r *run) askApprovers(ctx context.Context, limit clock, due []*member, res 
 		case !no:
 			res.Reason, res.By = a.Reason, cmp.Or(a.By, mb.Name)
 		}
-		r.result.Trail = append(r.result.Trail, step)
+		r.result.Trail = append(append(r.result.Trail, step), a.Steps...)
 		mb.unit.stats.turn(&step)
 		if no {
 			res.Approved, res.Reason, res.By = false, reason, a.By

@@ -36,7 +36,8 @@ func (m *HookManager) Plan(caller *Caller, req *protocol.Request) Plan {
 	for _, mb := range p.gen.byStage[req.Stage.Name] {
 		if mb.Match.Matches(req.Tool(), req.Stage.Tool(), agent) {
 			asked = true
-			p.Inline = p.Inline && !mb.slow()
+			// A condition takes longer than the one who reads from the agent has.
+			p.Inline = p.Inline && !mb.slow() && mb.If == nil
 		}
 	}
 	// What a quick hook changes can bring in hooks that do not match yet, and
@@ -112,6 +113,7 @@ type run struct {
 	changer     string // the hook that changed subject last
 	responder   string // the hook whose respond is used
 	result      protocol.Result
+	held        []held
 	cancelled   error // why the agent no longer waits
 	failures    []protocol.Step
 }
@@ -121,6 +123,13 @@ type seen struct {
 	mb      *member
 	matched bool
 	version int // of the subject, after its turn
+}
+
+// held remembers what a member's condition said of a version of the subject.
+type held struct {
+	mb      *member
+	version int
+	ok      bool
 }
 
 // deadlines says how long the chain and the approvals may take. A deadline of
@@ -217,14 +226,44 @@ func (r *run) takeTurn(ctx context.Context, mb *member) (stop bool) {
 	}
 	d, step := r.ask(ctx, mb)
 	stop = r.apply(mb, &d, &step)
-	r.result.Trail = append(r.result.Trail, step)
+	r.result.Trail = append(append(r.result.Trail, step), d.Steps...)
 	mb.unit.stats.turn(&step)
 	t.version = r.version
 	r.turns = append(r.turns, t)
 	return stop
 }
 
-func (r *run) matches(mb *member) bool { return mb.Match.Matches(r.tool, r.stage.Tool(), r.agent) }
+func (r *run) matches(mb *member) bool {
+	return mb.Match.Matches(r.tool, r.stage.Tool(), r.agent) && (mb.If == nil || r.holds(mb))
+}
+
+// holds asks a member's condition about the subject as it is now, once.
+func (r *run) holds(mb *member) bool {
+	for _, h := range r.held {
+		if h.mb == mb && h.version == r.version {
+			return h.ok
+		}
+	}
+	if r.meta == nil {
+		r.meta = r.caller.fillMeta(r.base.Meta, r.gen.Number)
+		r.state = r.base.State
+	}
+	req := *r.finalRequest()
+	req.Meta = r.meta
+	ok := condition(mb.If, &req)
+	r.held = append(r.held, held{mb, r.version, ok})
+	return ok
+}
+
+// condition asks a condition. One that can't be judged holds.
+func condition(c hook.Condition, req *protocol.Request) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = true
+		}
+	}()
+	return c.Holds(req)
+}
 
 // finalRequest is the request with the subject as it is now.
 func (r *run) finalRequest() *protocol.Request {
@@ -520,7 +559,7 @@ func (r *run) recheck(ctx context.Context) {
 		d, step := r.ask(ctx, t.mb)
 		step.Recheck = true
 		stop := r.applyRecheck(t.mb, &d, &step)
-		r.result.Trail = append(r.result.Trail, step)
+		r.result.Trail = append(append(r.result.Trail, step), d.Steps...)
 		t.mb.unit.stats.turn(&step)
 		if stop {
 			for _, rest := range r.turns[i+1:] {

@@ -83,7 +83,7 @@ func NewGeneration(number uint64, rules Rules, hooks []*hook.Registration) (*Gen
 		g.members = append(g.members, &member{Registration: r, unit: u})
 	}
 	slices.SortFunc(g.members, func(a, b *member) int {
-		return cmp.Or(cmp.Compare(sourceRank(a.Source), sourceRank(b.Source)), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(sourceRank(a.Source), sourceRank(b.Source)), cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name))
 	})
 	for _, mb := range g.members {
 		for _, s := range mb.Stages {

@@ -96,10 +96,12 @@ func (c *checked) ordered(stage protocol.Stage) []checkedHook {
 	}
 	slices.SortFunc(list, func(a, b checkedHook) int {
 		switch {
-		case a.Source != b.Source && a.Source == hook.InProcess:
+		case a.Source == hook.InProcess && b.Source != hook.InProcess:
 			return -1
-		case a.Source != b.Source:
+		case a.Source != hook.InProcess && b.Source == hook.InProcess:
 			return 1
+		case a.Layer != b.Layer:
+			return int(a.Layer - b.Layer)
 		case a.Priority != b.Priority:
 			return a.Priority - b.Priority
 		case a.Name < b.Name:
@@ -175,9 +177,9 @@ func (c *checked) isApproverTurn(i int) bool {
 // matched names the interceptors whose match fitted the call at their turn.
 func (c *checked) matched(list []checkedHook) []string {
 	out := []string{}
-	tool := c.req.Tool()
-	for _, h := range list {
-		if !h.Match.Matches(tool, c.req.Stage.Tool(), c.agentName()) {
+	tool, subject := c.req.Tool(), c.req.Subject
+	for i, h := range list {
+		if !h.Match.Matches(tool, c.req.Stage.Tool(), c.agentName()) || !holdsFor(h, subject) {
 			continue
 		}
 		out = append(out, h.Name)
@@ -185,16 +187,33 @@ func (c *checked) matched(list []checkedHook) []string {
 			if st.Hook == h.Name && slices.Contains(st.Changed, "tool") {
 				tool = h.asks[0].renamed
 			}
+			if st.Hook == h.Name && !st.Recheck && len(st.Changed) > 0 {
+				subject = c.seenAfter(list[i+1:])
+			}
 		}
 	}
 	return out
+}
+
+// seenAfter is the subject that the next hook saw, or the final one.
+func (c *checked) seenAfter(rest []checkedHook) protocol.Object {
+	for _, h := range rest {
+		if len(h.asks) > 0 {
+			return h.asks[0].subject
+		}
+	}
+	return c.final
+}
+
+func holdsFor(h checkedHook, subject protocol.Object) bool {
+	return h.If == nil || condition(h.If, &protocol.Request{Subject: subject})
 }
 
 func (c *checked) checkApprovers(t *testing.T, steps []protocol.Step) {
 	t.Helper()
 	var always, all []string
 	for _, h := range c.ordered(protocol.StageApproveTool) {
-		if h.Match.Matches(c.finalTool(), true, c.agentName()) {
+		if h.Match.Matches(c.finalTool(), true, c.agentName()) && holdsFor(h, c.final) {
 			all = append(all, h.Name)
 			if h.When != hook.IfAsked {
 				always = append(always, h.Name)
@@ -280,7 +299,7 @@ func (c *checked) checkGuards(t *testing.T) {
 		if c.approveStage() || !h.Recheck && !h.Denies() || h.Mode == hook.Shadow || h.Mode == hook.Async {
 			continue
 		}
-		if !h.Match.Matches(c.finalTool(), c.req.Stage.Tool(), c.agentName()) {
+		if !h.Match.Matches(c.finalTool(), c.req.Stage.Tool(), c.agentName()) || !holdsFor(h, c.final) {
 			continue
 		}
 		saw := slices.ContainsFunc(h.asks, func(a ask) bool {

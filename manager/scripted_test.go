@@ -165,6 +165,14 @@ func newScripted(name string, words []string) (*scripted, error) {
 		case key == "process":
 		case key == "builtin":
 			r.Source, r.Roles.Remote = hook.InProcess, false
+		case key == "command":
+			r.Source = hook.Command
+		case key == "layer":
+			var n int
+			n, err = strconv.Atoi(value)
+			r.Layer = hook.Layer(n)
+		case key == "if":
+			r.If = holdsText(value)
 		case key == "quick":
 			r.Roles.Quick = true
 		case key == "required":
@@ -226,6 +234,16 @@ func newScripted(name string, words []string) (*scripted, error) {
 	var err error
 	r.Match, err = hook.NewMatch(tools, agents)
 	return f, err
+}
+
+// holdsText is a condition: the subject holds a text. "panic" can't be judged.
+type holdsText string
+
+func (h holdsText) Holds(req *protocol.Request) bool {
+	if h == "panic" {
+		panic("this condition is broken")
+	}
+	return strings.Contains(string(req.Subject.AppendJSON(nil)), string(h))
 }
 
 // next is the line for this turn.

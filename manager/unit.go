@@ -168,9 +168,13 @@ func (o *observer) run() {
 	lost := uint64(0) // what could not be handed over; the next one tells
 	for ev := range o.queue {
 		o.stats.queued.Add(-1)
-		o.stats.events.Add(1)
 		r := o.reg.Load()
 		lost += ev.missed
+		if r.If != nil && !meansEvent(r, ev.Event) {
+			o.bytes.Add(-int64(len(ev.Payload)))
+			continue
+		}
+		o.stats.events.Add(1)
 		err := o.observe(r, &hook.Event{Event: ev.Event, Seq: o.seq + 1, Missed: lost})
 		o.bytes.Add(-int64(len(ev.Payload)))
 		if err != nil {
@@ -186,6 +190,16 @@ func (o *observer) run() {
 		o.seq++
 		lost = 0
 	}
+}
+
+// meansEvent asks a condition about an event as if it were a call. What hookd
+// tells of itself has no agent and nothing to judge.
+func meansEvent(r *hook.Registration, ev *protocol.Event) bool {
+	if ev.Kind != protocol.EventDecision && ev.Meta == nil && isHookds(ev.Kind) {
+		return true
+	}
+	subject, _ := protocol.ParseObject(ev.Payload) // none is empty
+	return condition(r.If, &protocol.Request{Stage: &protocol.StageInfo{}, Meta: ev.Meta, Subject: subject})
 }
 
 func (o *observer) observe(r *hook.Registration, ev *hook.Event) (err error) {

@@ -98,6 +98,10 @@ type Decision struct {
 	State Object
 	// JumpTo names the node or step the agent should go to.
 	JumpTo string
+	// Steps are the turns of hooks that stand behind this one, such as those of
+	// a project. They follow its own step in the trail. Only hooks in Go set
+	// them; they are not on the wire.
+	Steps []Step
 }
 
 // Decided returns the verb with the zero value read as continue.
@@ -277,6 +281,8 @@ type Approval struct {
 	Reason   string
 	// By says who approved or refused: a person, a rule.
 	By string
+	// Steps are as in [Decision].
+	Steps []Step
 }
 
 // DecodeApproval reads an approver's answer strictly. Without a readable

@@ -109,7 +109,7 @@ func FuzzDecodeDecision(f *testing.F) {
 		require.NoError(t, err, "%s", encoded)
 		require.Equal(t, d.Decided(), again.Action)
 		d.Action = again.Action
-		require.Equal(t, fmt.Sprintf("%q", d), fmt.Sprintf("%q", again)) // where an empty list is none
+		require.Equal(t, fmt.Sprintf("%+v", d), fmt.Sprintf("%+v", again)) // where an empty list is none
 		require.Equal(t, encoded, again.AppendJSON(nil, s))
 		require.NoError(t, again.Check(s))
 		if d.Subject != nil {
@@ -135,7 +135,7 @@ func FuzzDecodeApproval(f *testing.F) {
 		}{}
 		readByOthers(t, raw, &other)
 		require.NotNil(t, other.Approved)
-		require.Equal(t, Approval{*other.Approved, other.Reason, other.By}, a)
+		require.Equal(t, Approval{Approved: *other.Approved, Reason: other.Reason, By: other.By}, a)
 		again, err := DecodeApproval(a.AppendJSON(nil))
 		require.NoError(t, err)
 		require.Equal(t, a, again)
