@@ -16,13 +16,20 @@ type Match struct {
 
 // NewMatch compiles patterns. A plain word is an exact name, "|" separates
 // alternatives, "*" and "?" are globs, and "/…/" is an unanchored RE2 pattern.
-// An empty list matches everything. The error names the list and the place in
+// A word for a tool means the tool also under the names that other agents have
+// for it (see [protocol.ToolAliases]), so that a guard of Bash is one of
+// run_command too. An empty list matches everything. The error names the list and the place in
 // it as a path, such as "tools/1".
 func NewMatch(tools, agents []string) (Match, error) {
 	var m Match
 	var err error
 	if m.tools, err = compile("tools", tools); err != nil {
 		return Match{}, err
+	}
+	for i := range m.tools {
+		for _, word := range m.tools[i].words {
+			m.tools[i].words = append(m.tools[i].words, protocol.ToolAliases(word)...)
+		}
 	}
 	m.agents, err = compile("agents", agents)
 	return m, err

@@ -14,8 +14,11 @@ func TestMatch(t *testing.T) {
 		patterns string // separated by spaces
 		yes, no  string
 	}{
-		{"bash", "bash", "Bash bash2 mybash"},
-		{"Edit|Write", "Edit Write", "Edit|Write edit EditWrite"},
+		{"bash", "bash Bash run_command execute_bash", "BASH bash2 mybash"}, // one tool under the names of many agents
+		{"run_shell_command", "Bash bash", "Read"},
+		{"Edit|Write", "Edit Write edit_file write_to_file", "Edit|Write EditWrite Read"},
+		{"guard_me", "guard_me", "Guard_me Bash"}, // nobody else has it
+		{"?ash", "bash Bash", "run_command"},      // a glob means what it says
 		{"bash Edit|Write mcp__*", "bash Write mcp__ mcp__fs__read", "mcp_ xmcp__"},
 		{"*", "bash a/b", ""},
 		{"read_?", "read_a read_é", "read_ read_ab"},

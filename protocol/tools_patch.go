@@ -1,0 +1,122 @@
+package protocol
+
+import "strings"
+
+// patchOp is what a patch does to one file.
+type patchOp struct {
+	verb  patchVerb
+	path  string
+	moved string // the new path of a file that is also moved
+	// oldText and newText are what an update takes away and puts there, with the
+	// lines around it; newText alone is the content of an added file.
+	oldText, newText string
+	hunks            int
+}
+
+type patchVerb int
+
+const (
+	patchAdd patchVerb = iota + 1
+	patchUpdate
+	patchDelete
+)
+
+// parsePatch reads the text of apply_patch leniently: every file that it names
+// is found, also in a text that the agent itself would refuse.
+func parsePatch(text string) []patchOp {
+	var ops []patchOp
+	var op *patchOp
+	var before, after strings.Builder
+	end := func() {
+		if op != nil {
+			op.oldText, op.newText = before.String(), after.String()
+		}
+		before.Reset()
+		after.Reset()
+	}
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		if verb, path := patchHeader(bare); verb != 0 {
+			end()
+			ops = append(ops, patchOp{verb: verb, path: path})
+			op = &ops[len(ops)-1]
+			continue
+		}
+		if op == nil {
+			continue
+		}
+		if path, ok := strings.CutPrefix(bare, "*** Move to:"); ok {
+			op.moved = strings.TrimSpace(path)
+			continue
+		}
+		if strings.HasPrefix(bare, "*** ") {
+			continue // the end of the patch or of the file
+		}
+		op.line(strings.TrimRight(line, "\r\n"), &before, &after)
+	}
+	end()
+	return ops
+}
+
+func (op *patchOp) line(line string, before, after *strings.Builder) {
+	if strings.HasPrefix(line, "@@") {
+		op.hunks++
+		return
+	}
+	if op.hunks == 0 {
+		op.hunks = 1
+	}
+	mark, rest := byte(' '), ""
+	if line != "" {
+		mark, rest = line[0], line[1:]
+	}
+	if mark != '+' {
+		before.WriteString(rest)
+		before.WriteByte('\n')
+	}
+	if mark != '-' {
+		after.WriteString(rest)
+		after.WriteByte('\n')
+	}
+}
+
+// patchHeader reads a line that says to which file the next lines belong.
+func patchHeader(line string) (patchVerb, string) {
+	for verb, head := range [...]string{patchAdd: "*** Add File:", patchUpdate: "*** Update File:", patchDelete: "*** Delete File:"} {
+		if path, ok := strings.CutPrefix(line, head); ok && head != "" {
+			return patchVerb(verb), strings.TrimSpace(path)
+		}
+	}
+	return 0, ""
+}
+
+// patchText writes a patch of one operation.
+func (op *patchOp) patchText() string {
+	var b strings.Builder
+	b.WriteString("*** Begin Patch\n")
+	switch op.verb {
+	case patchAdd:
+		b.WriteString("*** Add File: " + op.path + "\n")
+		writeMarked(&b, '+', op.newText)
+	case patchUpdate:
+		b.WriteString("*** Update File: " + op.path + "\n")
+		if op.moved != "" {
+			b.WriteString("*** Move to: " + op.moved + "\n")
+		}
+		b.WriteString("@@\n")
+		writeMarked(&b, '-', op.oldText)
+		writeMarked(&b, '+', op.newText)
+	case patchDelete:
+		b.WriteString("*** Delete File: " + op.path + "\n")
+	}
+	b.WriteString("*** End Patch")
+	return b.String()
+}
+
+func writeMarked(b *strings.Builder, mark byte, text string) {
+	for line := range strings.Lines(text) {
+		b.WriteByte(mark)
+		b.WriteString(strings.TrimRight(line, "\r\n"))
+		b.WriteByte('\n')
+	}
+}
