@@ -74,7 +74,9 @@ type Failure struct {
 	Outcome protocol.Outcome
 	// Detail says what happened, for people. It never holds payload.
 	Detail string
-	Err    error
+	// Warning, when set, is shown to the user where the failure is passed over.
+	Warning string
+	Err     error
 }
 
 // Error returns the outcome with its detail.

@@ -63,20 +63,15 @@ func (r *run) approveCall(ctx context.Context, limit clock, digest string) {
 // approve asks the approvers that are due. agent is how long the agent waits.
 func (r *run) approve(ctx context.Context, agent clock, digest string) *protocol.ApprovalResult {
 	var due []*member
-	there := false // an approver whose word counts
+	there := false // an approver whose word counts, and who had one
 	limit := clock{cause: errHookTimeout}
 	for _, mb := range r.gen.byStage[protocol.StageApproveTool] {
 		if r.matches(mb) && (mb.When != hook.IfAsked || r.asked || r.mustApprove) {
 			due = append(due, mb)
-			there = there || mb.counts()
 			limit.limit = max(limit.limit, mb.ApprovalTimeout)
 		}
 	}
-	res := &protocol.ApprovalResult{Digest: digest}
-	res.Approved = there || !r.asked && r.gen.rules.ApproveUnasked
-	if !res.Approved {
-		res.Reason = reasonNobody
-	}
+	res := &protocol.ApprovalResult{Digest: digest, Approved: true}
 	if len(due) > 0 {
 		if agent.limit != 0 {
 			left := max(agent.limit-r.m.now().Sub(r.started), 1)
@@ -84,7 +79,10 @@ func (r *run) approve(ctx context.Context, agent clock, digest string) *protocol
 				limit = clock{left, agent.cause}
 			}
 		}
-		r.askApprovers(ctx, limit, due, res)
+		there = r.askApprovers(ctx, limit, due, res)
+	}
+	if res.Approved && !there && (r.asked || !r.gen.rules.ApproveUnasked) {
+		res.Approved, res.Reason = false, reasonNobody
 	}
 	if res.Approved && there && r.m.approvals.Err() != nil {
 		res.Approved, res.Reason, res.By = false, context.Cause(r.m.approvals).Error(), ""
@@ -93,8 +91,8 @@ func (r *run) approve(ctx context.Context, agent clock, digest string) *protocol
 }
 
 // askApprovers asks one after another; the first no ends it. No readable yes
-// is a no.
-func (r *run) askApprovers(ctx context.Context, limit clock, due []*member, res *protocol.ApprovalResult) {
+// is a no. It reports whether anybody whose word counts had one.
+func (r *run) askApprovers(ctx context.Context, limit clock, due []*member, res *protocol.ApprovalResult) (there bool) {
 	stage := r.m.stages.Stage(protocol.StageApproveTool)
 	ctx, stop := r.untilShutdown(ctx)
 	defer stop()
@@ -106,8 +104,11 @@ func (r *run) askApprovers(ctx context.Context, limit clock, due []*member, res 
 			continue
 		}
 		a, step := r.askApprover(ctx, mb, stage)
-		no, reason := !a.Approved, r.refusal(ctx, mb, &step, a, limit)
+		abstained := step.Outcome == protocol.OutcomeContinue
+		no, reason := !a.Approved && !abstained, r.refusal(ctx, mb, &step, a, limit)
+		there = there || mb.counts() && !abstained
 		switch {
+		case abstained:
 		case mb.Mode == hook.Shadow:
 			hideOutcome(&step)
 			no = false
@@ -128,9 +129,10 @@ func (r *run) askApprovers(ctx context.Context, limit clock, due []*member, res 
 				r.result.DecidedBy = mb.Name
 			}
 			r.skipRestOf(due[i+1:])
-			return
+			return there
 		}
 	}
+	return there
 }
 
 // untilShutdown ends ctx also when all approvals must become a no.
@@ -155,6 +157,8 @@ func (r *run) askApprover(ctx context.Context, mb *member, stage *protocol.Stage
 			r.cancelled = nil // the agent is still there and waits for its no
 		}
 		return protocol.Approval{}, step
+	case a.approval.Abstained:
+		step.Outcome, step.Action = protocol.OutcomeContinue, protocol.ActionContinue
 	case a.approval.Approved:
 		step.Outcome, step.Action = protocol.OutcomeAllow, protocol.ActionAllow
 	default:
@@ -177,7 +181,7 @@ func approvalSubject(subject protocol.Object, stage *protocol.StageInfo) protoco
 // refusal is the reason of a no, for the model and the user.
 func (r *run) refusal(ctx context.Context, mb *member, step *protocol.Step, a protocol.Approval, limit clock) string {
 	switch step.Outcome {
-	case protocol.OutcomeAllow:
+	case protocol.OutcomeAllow, protocol.OutcomeContinue:
 		return ""
 	case protocol.OutcomeDeny:
 		return fmt.Sprintf("denied by %s%s", mb.Name, colon(a.Reason))

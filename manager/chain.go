@@ -332,6 +332,9 @@ func (r *run) fail(ctx context.Context, mb *member, step *protocol.Step, err err
 		stack = append(stack, zap.ByteString("stack", p.stack))
 	}
 	r.noteFailure(mb, step, stack...)
+	if f, ok := errors.AsType[*hook.Failure](err); ok && f.Warning != "" {
+		r.warn(mb, "%s", f.Warning)
+	}
 }
 
 // noteFailure tells the counters, the log and, after the answer, the observers.

@@ -257,3 +257,47 @@ func TestAsyncQueue(t *testing.T) {
 		close(s.gate)
 	})
 }
+
+// An approver without an opinion neither grants nor refuses: what counts is
+// whether anybody else does, and whether the call was asked about.
+func TestAbstainingApprover(t *testing.T) {
+	abstain := func(context.Context, *protocol.Request) (protocol.Approval, error) {
+		return protocol.Approval{Abstained: true, Steps: []protocol.Step{{Hook: "behind it", Outcome: protocol.OutcomeContinue}}}, nil
+	}
+	yes := func(context.Context, *protocol.Request) (protocol.Approval, error) {
+		return protocol.Approval{Approved: true}, nil
+	}
+	m := New(Options{})
+	defer func() { require.NoError(t, m.Close(t.Context())) }()
+	ask := func(asked bool) *protocol.ApprovalResult {
+		req := request(t, protocol.StageApproveTool, aCall)
+		req.Asked = &asked
+		res, err := m.Call(t.Context(), &Caller{}, req)
+		require.NoError(t, err)
+		require.Equal(t, protocol.OutcomeContinue, res.Trail[0].Outcome)
+		require.Equal(t, "behind it", res.Trail[1].Hook)
+		return res.Approval
+	}
+	none := (&goHook{approve: abstain}).registration("a")
+	swap(t, m, none)
+	require.Equal(t, "nobody can be asked", ask(true).Reason)
+	require.True(t, ask(false).Approved)
+	require.Empty(t, ask(false).By, "nobody has said yes")
+	swap(t, m, none, (&goHook{approve: yes}).registration("b"))
+	require.True(t, ask(true).Approved)
+	require.Equal(t, "b", ask(true).By)
+}
+
+// A failure may bring a warning for the user.
+func TestFailureWithAWarning(t *testing.T) {
+	m := New(Options{})
+	defer func() { require.NoError(t, m.Close(t.Context())) }()
+	h := (&goHook{intercept: func(context.Context, *protocol.Request) (protocol.Decision, error) {
+		return protocol.Decision{}, &hook.Failure{Outcome: protocol.OutcomeHookError, Detail: "exit 3", Warning: "the check did not run"}
+	}}).registration("h")
+	h.FailPolicy = hook.FailContinue
+	swap(t, m, h)
+	res := call(t, m)
+	require.Equal(t, []string{"h: the check did not run"}, res.Warnings)
+	require.Len(t, res.Degraded, 1)
+}

@@ -281,6 +281,9 @@ type Approval struct {
 	Reason   string
 	// By says who approved or refused: a person, a rule.
 	By string
+	// Abstained: the approver has no opinion on this call, and neither grants nor
+	// refuses it. Only hooks in Go set it; on the wire no readable yes is a no.
+	Abstained bool
 	// Steps are as in [Decision].
 	Steps []Step
 }
