@@ -10,6 +10,7 @@ import (
 // Methods besides the stages and [MethodEvent].
 const (
 	MethodHello    = "hook.hello"
+	MethodNative   = "hook.native" // an event of a coding agent, in its own words
 	MethodCancel   = "$/cancelRequest"
 	MethodProgress = "hook.progress"
 )

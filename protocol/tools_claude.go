@@ -59,36 +59,18 @@ func ClaudeToolCalls(name string, args Object) []ToolCall {
 	}
 	member, text := patchMember(args)
 	ops := parsePatch(text)
-	if len(ops) == 0 {
+	switch {
+	case len(ops) == 0 && args.Get("old_string") == nil:
 		return []ToolCall{{name, args}}
+	case len(ops) == 0: // a tool of this name that replaces a text
+		return []ToolCall{{"Edit", toolNamed("Edit").toClaude(args)}}
 	}
-	rest := slices.DeleteFunc(slices.Clone(args), func(m Member) bool { return m.Name == member })
+	rest := slices.DeleteFunc(slices.Clone(args), func(m Member) bool { return m.Name == member || patchOwn(m.Name) })
 	calls := make([]ToolCall, len(ops))
 	for i := range ops {
 		calls[i] = ops[i].claudeCall(rest)
 	}
 	return calls
-}
-
-func (op *patchOp) claudeCall(rest Object) ToolCall {
-	file := Member{"file_path", Quote(op.path)}
-	if op.verb == patchAdd {
-		return ToolCall{"Write", append(Object{file, {"content", Quote(op.newText)}}, rest...)}
-	}
-	out := Object{file, {"old_string", Quote(strings.TrimSuffix(op.oldText, "\n"))}, {"new_string", Quote(strings.TrimSuffix(op.newText, "\n"))}}
-	if op.moved != "" {
-		out = append(out, Member{"move_path", Quote(op.moved)})
-	}
-	return ToolCall{"Edit", append(out, rest...)}
-}
-
-func patchMember(args Object) (name, text string) {
-	for _, name := range factTable.patch {
-		if v := args.Get(name); v.Kind() == '"' {
-			return name, Unquote(v)
-		}
-	}
-	return "", ""
 }
 
 // NativeArguments translates arguments that were changed in Claude Code's shape
@@ -106,7 +88,7 @@ func NativeArguments(name string, native, claude Object) Object {
 		return claude
 	case row.name == "call_mcp_tool":
 		return nativeMCPArguments(native, claude)
-	case row.name == "apply_patch":
+	case row.name == "apply_patch" && native.Get("old_string") == nil:
 		return nativePatch(native, before, claude)
 	}
 	if row = toolNamed(target); row == nil || !row.claude {
@@ -290,31 +272,6 @@ func nativeEdits(old, edits jsontext.Value) jsontext.Value {
 	return append(b, ']')
 }
 
-// nativePatch writes a changed Write or Edit as a patch again.
-func nativePatch(native, before, claude Object) Object {
-	member, text := patchMember(native)
-	ops := parsePatch(text)
-	if member == "" || len(ops) != 1 || before.Get(member) != nil {
-		return claude // the patch itself was shown, so it is what was changed
-	}
-	op := ops[0]
-	op.path = claude.textOf("file_path")
-	if op.verb == patchAdd {
-		op.newText = claude.textOf("content")
-	} else {
-		op.oldText, op.newText = claude.textOf("old_string"), claude.textOf("new_string")
-	}
-	out := native.With(member, Quote(op.patchText()))
-	for _, m := range claude {
-		switch m.Name {
-		case "file_path", "content", "old_string", "new_string", "move_path":
-		default:
-			out = out.With(m.Name, m.Value)
-		}
-	}
-	return out
-}
-
 // editorTarget says what a call of an editor tool does, as the name of Claude
 // Code's tool, or "" where the tool is not such an editor.
 func editorTarget(name string, args Object) string {
@@ -371,8 +328,11 @@ func nativeMCPArguments(native, claude Object) Object {
 // textOf returns a text member, or "".
 func (o Object) textOf(name string) string { return MetaString(o, name) }
 
-// claudeFirst puts a member before all others.
+// claudeFirst puts a member before all others, or over the one that is there.
 func claudeFirst(o Object, name string, value jsontext.Value) Object {
+	if o.Get(name) != nil {
+		return o.With(name, value)
+	}
 	return append(Object{{name, value}}, o...)
 }
 

@@ -32,7 +32,7 @@ func ReadToolFacts(name string, args Object) ToolFacts {
 	row := toolNamed(name)
 	switch f.Kind {
 	case ToolShell:
-		names := factTable.command
+		names := factTable.shell
 		if row.name == "write_stdin" {
 			names = factTable.typed
 		}

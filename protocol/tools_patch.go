@@ -120,3 +120,59 @@ func writeMarked(b *strings.Builder, mark byte, text string) {
 		b.WriteByte('\n')
 	}
 }
+
+// claudeCall gives what is done to one file as a call of its own. rest are the
+// members of the call beside the patch.
+func (op *patchOp) claudeCall(rest Object) ToolCall {
+	file := Member{"file_path", Quote(op.path)}
+	if op.verb == patchAdd {
+		return ToolCall{"Write", append(Object{file, {"content", Quote(op.newText)}}, rest...)}
+	}
+	out := Object{file, {"old_string", Quote(strings.TrimSuffix(op.oldText, "\n"))}, {"new_string", Quote(strings.TrimSuffix(op.newText, "\n"))}}
+	if op.moved != "" {
+		out = append(out, Member{"move_path", Quote(op.moved)})
+	}
+	return ToolCall{"Edit", append(out, rest...)}
+}
+
+// patchOwn reports whether a member of a translated patch is made of its text.
+func patchOwn(name string) bool {
+	switch name {
+	case "file_path", "content", "old_string", "new_string", "move_path":
+		return true
+	}
+	return false
+}
+
+// patchMember returns the patch's text and the argument that holds it.
+func patchMember(args Object) (name, text string) {
+	for _, name := range factTable.patch {
+		if v := args.Get(name); v.Kind() == '"' {
+			return name, Unquote(v)
+		}
+	}
+	return "", ""
+}
+
+// nativePatch writes a changed Write or Edit as a patch again.
+func nativePatch(native, before, claude Object) Object {
+	member, text := patchMember(native)
+	ops := parsePatch(text)
+	if member == "" || len(ops) != 1 || before.Get(member) != nil {
+		return claude // the patch itself was shown, so it is what was changed
+	}
+	op := ops[0]
+	op.path = claude.textOf("file_path")
+	if op.verb == patchAdd {
+		op.newText = claude.textOf("content")
+	} else {
+		op.oldText, op.newText = claude.textOf("old_string"), claude.textOf("new_string")
+	}
+	out := native.With(member, Quote(op.patchText()))
+	for _, m := range claude {
+		if !patchOwn(m.Name) {
+			out = out.With(m.Name, m.Value)
+		}
+	}
+	return out
+}

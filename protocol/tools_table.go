@@ -20,6 +20,7 @@ var toolTable = [...]toolRow{
 			{"command", "description", "is_background"},
 			{"command", "explanation", "isBackground"},
 			{"script", "", ""},
+			{"value", "", ""},
 		},
 	},
 	{
@@ -205,9 +206,10 @@ var toolTable = [...]toolRow{
 // factTable says under which names arguments hold a fact, in the order in which
 // they are looked for. A dot leads into an object or into the first item of an
 // array.
-var factTable = struct{ command, typed, path, url, server, inner, patch []string }{
+var factTable = struct{ command, shell, typed, path, url, server, inner, patch []string }{
 	command: []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script"},
-	typed:   []string{"chars", "input", "Input", "text", "command"}, // into a shell that runs already
+	shell:   []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script", "value"}, // value: its only argument
+	typed:   []string{"chars", "input", "Input", "text", "command"},                                      // into a shell that runs already
 	path: []string{
 		"file_path", "path", "filePath", "TargetFile", "AbsolutePath", "target_file", "absolute_path", "notebook_path", "target_notebook",
 		"filename", "FilePath", "file", "operations.path", "replacements.filePath", "paths.", "files.", "file_paths.",
@@ -217,5 +219,5 @@ var factTable = struct{ command, typed, path, url, server, inner, patch []string
 	url:    []string{"url", "Url", "URL", "uri", "urls.", "Urls."},
 	server: []string{"server", "server_name", "serverName", "ServerName", "mcp_server_name"},
 	inner:  []string{"arguments", "Arguments"}, // of the MCP server's tool
-	patch:  []string{"command", "input", "patch", "patchText", "patch_text"},
+	patch:  []string{"command", "input", "patch", "patchText", "patch_text", "value"},
 }
