@@ -1,0 +1,86 @@
+package condition
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hookd/hookd/protocol"
+)
+
+func TestFields(t *testing.T) {
+	for _, c := range []struct {
+		stage        protocol.Stage
+		params, text string
+	}{
+		{protocol.StageBeforeTool, `{"tool":"Edit","arguments":{"file_path":"/a"}}`, `kind == 'file_edit' && path == '/a' && paths == ['/a'] && command == ''`},
+		{protocol.StageBeforeTool, `{"tool":"WebFetch","arguments":{"url":"https://x"}}`, `kind == 'web' && url == 'https://x'`},
+		{protocol.StageBeforeTool, `{"tool":"mcp__gh__x","arguments":{"path":"/p","command":"rm x"}}`, `kind == 'mcp' && server == 'gh' && path == '/p' && paths == ['/p'] && shell.runs('rm')`},
+		{protocol.StageBeforeTool, `{"tool":"Custom","arguments":{}}`, `kind == 'other' && !shell.unresolved`},
+		{protocol.StageApproveTool, `{"tool":"Bash","arguments":{"command":"rm x"}}`, `stage == 'approve_tool' && shell.runs('rm')`},
+		{protocol.StageAfterTool, `{"tool":"Bash","arguments":{"command":"rm x"},"result":{"content":"y"}}`, `tool == 'Bash' && shell.runs('rm') && message == ''`},
+		{protocol.StageUserMessage, `{"message":{"role":"user","content":"hello"}}`, `message == 'hello' && tool == '' && kind == '' && len(args) == 0`},
+		{protocol.StageUserMessage, `{"message":{"content":[{"type":"text","text":"hel"},{"type":"text","text":"lo"}]}}`, `message == 'hello'`},
+		{protocol.StageUserMessage, `{"message":{"role":"user"}}`, `message == ''`},
+		{protocol.StageBeforeAgent, `{"request":{"input":"hello"}}`, `message == 'hello'`},
+		{protocol.StageSystemPrompt, `{"prompt":{"content":"hello"}}`, `message == 'hello'`},
+		{protocol.StageBeforeLLM, `{"model":"m2","messages":[{"content":"a"},{"content":"hello"}],"meta":{"model":"m1"}}`, `message == 'hello' && model == 'm2'`},
+		{protocol.StageBeforeLLM, `{"messages":[],"meta":{"model":"m1"}}`, `message == '' && model == 'm1'`},
+		{protocol.StageAfterLLM, `{"response":{"content":null}}`, `message == ''`},
+		{protocol.StageAfterLLM, `{"response":{"content":"hello"}}`, `message == 'hello'`},
+		{protocol.StageStop, `{"request":{"last_message":"hello"}}`, `message == 'hello'`},
+		{protocol.StageStop, `{"request":{"last_message":{"role":"assistant","content":"hello"}}}`, `message == 'hello'`},
+		{protocol.StageStop, `{}`, `message == '' && stage == 'stop'`},
+		{protocol.StageOutput, `{"output":{"content":"hello"}}`, `message == 'hello'`},
+		{protocol.StageBeforeTool, `{"tool":"Bash","arguments":{"command":"ls"},"context":{"command":"rm x","tool":"Edit"},"extra":{"command":"rm"}}`, `!shell.mayRun('rm') && tool == 'Bash'`},
+	} {
+		e := compile(t, c.text).Explain(request(t, c.stage, c.params))
+		assert.NoError(t, e.Err, "%s %s", c.params, c.text)
+		assert.True(t, e.Holds, "%s %s", c.params, c.text)
+	}
+}
+
+// TestCurrentSubject shows that a call is judged as earlier hooks left it.
+func TestCurrentSubject(t *testing.T) {
+	req := shellCall(t, "ls")
+	c := compile(t, "shell.runs('rm')")
+	require.False(t, c.Holds(req))
+	changed := *req
+	changed.Subject, _, _ = req.Stage.Apply(req.Subject, []byte(`{"arguments":{"command":"rm x"}}`))
+	require.True(t, c.Holds(&changed))
+	require.False(t, c.Holds(req))
+}
+
+func TestEvents(t *testing.T) {
+	for payload, text := range map[string]string{
+		`{"tool":"Bash","arguments":{"command":"rm x"}}`: `shell.runs('rm') && stage == '' && agent == 'claude'`,
+		`{"tool":"Bash"}`:                       `tool == 'Bash' && kind == 'shell' && command == '' && !shell.unresolved && len(args) == 0`,
+		`{"tool":5,"arguments":[],"message":1}`: `tool == '' && kind == '' && len(args) == 0 && message == ''`,
+		`{"message":"hello"}`:                   `message == 'hello'`,
+		`{"message":{"content":"hello"}}`:       `message == 'hello'`,
+		`{"messages":[1],"request":[]}`:         `message == ''`,
+		``:                                      `tool == '' && message == '' && len(shell.commands) == 0`,
+	} {
+		ev := &protocol.Event{Kind: protocol.EventNotification}
+		ev.Meta = protocol.Object{{Name: "agent", Value: protocol.Quote("claude")}, {Name: "cwd", Value: []byte("5")}}
+		if payload != "" {
+			ev.Payload = []byte(payload)
+		}
+		e := compile(t, text).Explain(EventRequest(ev))
+		assert.NoError(t, e.Err, payload)
+		assert.True(t, e.Holds, payload)
+		compile(t, "Bash(rm *)").Holds(EventRequest(ev))
+	}
+	require.True(t, compile(t, "tool == ''").Holds(&protocol.Request{}))
+}
+
+func TestNumbers(t *testing.T) {
+	for digits, want := range map[string]any{
+		"0": 0, "-0": 0, "42": 42, "-7": -7, "9223372036854775807": 9223372036854775807, "9223372036854775808": "9223372036854775808",
+		"1.5": 1.5, "1e2": 100.0, "1E2": 100.0, "0.000000000000000000001": 1e-21, "100000000000000000000": 1e20,
+		"123456789012345.6": "123456789012345.6", "0.1000000000000000055": "0.1000000000000000055", "1e400": "1e400", "-1.25": -1.25,
+	} {
+		assert.Equal(t, want, numberOf(digits), digits)
+	}
+}

@@ -1,0 +1,183 @@
+package shell
+
+import "strings"
+
+// language is an interpreter of another language than the shell's. A text in
+// that language can't be followed here.
+type language struct {
+	// inline are letters and long names of options whose value is such a text.
+	inline string
+	// values are letters and long names whose value is something else.
+	values string
+	// sub are first words behind which a text stands.
+	sub string
+	// quiet are options, letters too, and first words with which no text is read
+	// from input.
+	quiet string
+	// reads says that without the name of a file it reads a text from its input.
+	reads bool
+	// modules says that -m names a module which is run.
+	modules bool
+	// always says that a text is read, whatever else it is given.
+	always bool
+}
+
+// languageOf returns the interpreter of a name in lower case, or nil.
+func languageOf(name string) *language {
+	switch name {
+	case "python", "pypy":
+		return &language{inline: "c", values: "W X Q check-hash-based-pycs", quiet: "V h version help help-all", modules: true, reads: true}
+	case "perl":
+		return &language{inline: "e E", values: "I", quiet: "v V h", reads: true}
+	case "ruby", "jruby":
+		return &language{inline: "e", values: "I r C E", quiet: "v h version help", reads: true}
+	case "irb", "iex", "ghci", "jshell":
+		return &language{reads: true}
+	case "node", "nodejs":
+		return &language{inline: "e p eval print", values: "r require import loader experimental-loader C conditions title stack-trace-limit", quiet: "v h version help test run", reads: true}
+	case "tsx", "ts-node":
+		return &language{inline: "e p eval print", values: "r require import P project", quiet: "v h version help", reads: true}
+	case "bun":
+		return &language{inline: "e p eval print", values: "r preload cwd", quiet: "v h version help"}
+	case "deno":
+		return &language{sub: "eval repl", quiet: "V h version help"}
+	case "php":
+		return &language{inline: "r R B E F", values: "c d f S t z", quiet: "v m i h S version ini rf", reads: true}
+	case "lua", "luajit", "texlua":
+		return &language{inline: "e", values: "l", quiet: "v", reads: true}
+	case "rscript", "littler", "r":
+		return &language{inline: "e", quiet: "version"}
+	case "julia":
+		return &language{inline: "e E eval print", values: "C J t p L project", quiet: "v h version help"}
+	case "elixir", "erl":
+		return &language{inline: "e eval", values: "r S pa pz", quiet: "v h version help noshell"}
+	case "osascript":
+		return &language{inline: "e", values: "l s", reads: true}
+	case "tclsh", "wish", "expect":
+		return &language{inline: "c", reads: true}
+	case "groovy", "scala", "kotlin", "racket", "guile", "sbcl", "clisp", "ocaml", "swift", "ghc", "raku", "rakudo", "nim", "crystal":
+		return &language{inline: "e c eval x"}
+	case "fish", "csh", "tcsh", "nu", "xonsh", "elvish":
+		return &language{inline: "c C command commands", quiet: "v version help", reads: true}
+	case "pwsh", "powershell", "cmd", "powershell.exe", "pwsh.exe", "cmd.exe":
+		return &language{quiet: "version Version help", always: true}
+	case "ex", "ed", "red":
+		return &language{quiet: "version help", always: true}
+	case "at", "batch":
+		return &language{quiet: "l r d c V", always: true}
+	case "crontab":
+		return &language{quiet: "l r", reads: true}
+	case "make", "gmake":
+		return &language{inline: "eval"}
+	case "emacs", "emacsclient":
+		return &language{inline: "eval execute f funcall batch l load"}
+	case "gdb", "lldb":
+		return &language{inline: "ex eval-command x o s source command"}
+	}
+	return nil
+}
+
+// interpreter follows an interpreter of the table.
+func (r *reader) interpreter(name string, c call) bool {
+	base := name
+	if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy") || strings.HasPrefix(name, "ruby") || strings.HasPrefix(name, "perl") ||
+		strings.HasPrefix(name, "php") || strings.HasPrefix(name, "lua") || strings.HasPrefix(name, "tclsh") {
+		base = strings.TrimRight(name, "0123456789.-")
+	}
+	l := languageOf(base)
+	if l == nil {
+		return false
+	}
+	if why := l.text(r, c); why != "" {
+		r.unresolvedWord("a program text of "+name, why)
+	}
+	return base != "bun" // which is also a wrapper
+}
+
+// text returns the words that are, or hold, a text which is run; "" for none.
+func (l *language) text(r *reader, c call) string {
+	args := c.args[1:]
+	quiet := false
+	for i := 0; i < len(args); i++ {
+		f := &args[i]
+		t := f.text
+		if f.mayBeOption() || f.proc {
+			return t
+		}
+		switch {
+		case t == "-" || t == "--" && i+1 == len(args):
+			return joinText(c.args)
+		case t == "--":
+			r.runsFile(&args[i+1])
+			return ""
+		case l.always && !hasWord(l.quiet, strings.TrimLeft(t, "-")):
+			return joinText(c.args)
+		case !strings.HasPrefix(t, "-"):
+			if i == 0 && hasWord(l.sub, t) {
+				return joinText(c.args)
+			}
+			if !hasWord(l.quiet, t) && l.reads {
+				r.runsFile(f)
+			}
+			return ""
+		case l.isInline(t):
+			return joinText(c.args)
+		}
+		word := strings.TrimLeft(t, "-")
+		if at := strings.IndexByte(word, 'm'); at >= 0 && l.modules && !strings.HasPrefix(t, "--") {
+			if word = word[at+1:]; word == "" && i+1 < len(args) {
+				word = args[i+1].text
+			}
+			if hasWord("timeit code asyncio pdb", word) {
+				return joinText(c.args)
+			}
+			return ""
+		}
+		quiet = quiet || hasWord(l.quiet, word) || !strings.HasPrefix(t, "--") && strings.ContainsAny(word[len(word)-1:], letters(l.quiet))
+		if hasWord(l.values, word) || !strings.HasPrefix(t, "--") && strings.Contains(letters(l.values), word[len(word)-1:]) && len(word) == 1 {
+			i++
+		}
+	}
+	if (l.reads || l.always) && !quiet || c.more {
+		return joinText(c.args)
+	}
+	return ""
+}
+
+// isInline reports whether an option holds a text: by its name, or by a letter
+// in a bundle such as -pe.
+func (l *language) isInline(t string) bool {
+	word := strings.TrimLeft(t, "-")
+	name, _, _ := strings.Cut(word, "=")
+	if name == "" {
+		return false
+	}
+	if hasWord(l.inline, name) {
+		return true
+	}
+	if strings.HasPrefix(t, "--") {
+		return false
+	}
+	for i := 0; i < len(word); i++ {
+		letter := word[i : i+1]
+		if strings.Contains(letters(l.inline), letter) {
+			return true
+		}
+		// What stands behind a letter with a value is that value.
+		if strings.Contains(letters(l.values), letter) || letter == "m" || letter == "M" { // a module
+			return false
+		}
+	}
+	return false
+}
+
+// letters returns the single letters among words.
+func letters(words string) string {
+	var b strings.Builder
+	for w := range strings.FieldsSeq(words) {
+		if len(w) == 1 {
+			b.WriteString(w)
+		}
+	}
+	return b.String()
+}
