@@ -35,6 +35,22 @@ func SocketPath(named string, getenv func(string) string) string {
 	return filepath.Join(state, "hookd", "hookd.sock")
 }
 
+// StateFolder returns where hookd keeps what must outlive it: the folder that a
+// service manager has made ($STATE_DIRECTORY), else $XDG_STATE_HOME/hookd, which
+// is ~/.local/state/hookd. It is "" where none of them is known.
+func StateFolder(getenv func(string) string) string {
+	if dir, _, _ := strings.Cut(getenv("STATE_DIRECTORY"), ":"); dir != "" {
+		return dir
+	}
+	if state := getenv("XDG_STATE_HOME"); state != "" {
+		return filepath.Join(state, "hookd")
+	}
+	if home := getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "state", "hookd")
+	}
+	return ""
+}
+
 // ControlSocketPath returns where the control socket is: named, when it is not
 // empty, else $HOOKD_CONTROL_SOCKET, else beside the socket for agents:
 // hookd.sock has hookd.control.sock.
