@@ -1,0 +1,168 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	zaplog "go.uber.org/zap/zaptest/observer"
+
+	"github.com/hookd/hookd/hook"
+	"github.com/hookd/hookd/protocol"
+	"github.com/hookd/hookd/trust"
+)
+
+type projectStage struct {
+	t    *testing.T
+	dir  string
+	hook *hook.Registration
+	list *trust.Store
+	logs *zaplog.ObservedLogs
+}
+
+func newProject(t *testing.T, hooks string) *projectStage {
+	core, logs := zaplog.New(zap.WarnLevel)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	s := &projectStage{t: t, dir: dir, list: &trust.Store{Path: filepath.Join(t.TempDir(), "trusted.json")}, logs: logs}
+	p := NewProjects(ProjectOptions{Paths: []string{".hookd/hooks.json"}, Trust: s.list, Run: newRunner(t, 0), Log: zap.New(core)})
+	s.hook = p.Hook()
+	require.NoError(t, s.hook.Check())
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".hookd"), 0o755))
+	s.write(".hookd/hooks.json", hooks)
+	return s
+}
+
+func (s *projectStage) write(name, text string) {
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644))
+}
+
+func (s *projectStage) trust() {
+	path, content, err := trust.Open(s.dir, ".hookd/hooks.json")
+	require.NoError(s.t, err)
+	f, err := Parse(path, content)
+	require.NoError(s.t, err)
+	_, err = s.list.Trust(path, content, f.Names())
+	require.NoError(s.t, err)
+}
+
+func (s *projectStage) request(tool string) *protocol.Request {
+	return asked(s.t, protocol.StageBeforeTool, `{"tool":"`+tool+`","arguments":{},"meta":{"session_id":"s","cwd":`+string(protocol.Quote(s.dir))+`}}`)
+}
+
+func (s *projectStage) ask(tool string) (bool, string, protocol.Decision) {
+	req := s.request(tool)
+	if !s.hook.If.Holds(req) {
+		return false, "", protocol.Decision{}
+	}
+	d, err := s.hook.Roles.Interceptor.Intercept(s.t.Context(), req)
+	return true, said(d, err), d
+}
+
+const projectHooks = `{"version":1,"hooks":{"PreToolUse":[
+  {"name":"first","matcher":"Bash","hooks":[{"type":"command","command":"sh check.sh"}]},
+  {"name":"second","matcher":"Bash","hooks":[{"type":"command","command":"echo '{\"addContext\":\"C\"}'"}]}]}}`
+
+func TestProjectIsAskedWhenTrusted(t *testing.T) {
+	s := newProject(t, projectHooks)
+	s.write(".hookd/check.sh", "exit 0")
+	held, _, _ := s.ask("Bash")
+	require.False(t, held, "nobody has trusted it")
+	s.ask("Bash")
+	require.Len(t, s.logs.FilterMessageSnippet("is not trusted").TakeAll(), 1, "said once")
+
+	s.trust()
+	held, text, d := s.ask("Bash")
+	require.True(t, held)
+	require.Equal(t, "continue +C", text)
+	require.Equal(t, []string{"project:PreToolUse/first", "project:PreToolUse/second"}, []string{d.Steps[0].Hook, d.Steps[1].Hook})
+	held, _, _ = s.ask("Read")
+	require.False(t, held, "none of its rules means that")
+
+	s.write(".hookd/check.sh", "exit 0 # changed")
+	held, text, _ = s.ask("Bash")
+	require.True(t, held)
+	require.Equal(t, "failed untrusted_changed", text)
+	held, _, _ = s.ask("Read")
+	require.False(t, held, "only what it judges is denied")
+	require.Len(t, s.logs.FilterMessageSnippet("has changed since").All(), 1)
+
+	s.trust()
+	_, text, _ = s.ask("Bash")
+	require.Equal(t, "continue +C", text)
+	s.write(".hookd/hooks.json", "{ broken")
+	_, text, _ = s.ask("Bash")
+	require.Equal(t, "failed untrusted_changed", text)
+	require.NoError(t, os.Remove(filepath.Join(s.dir, ".hookd/hooks.json")))
+	held, text, _ = s.ask("Bash")
+	require.True(t, held, "a file that was trusted does not vanish in silence")
+	require.Equal(t, "failed untrusted_changed", text)
+	had, err := s.list.Forget(filepath.Join(s.dir, ".hookd/hooks.json"))
+	require.NoError(t, err)
+	require.True(t, had)
+	held, _, _ = s.ask("Bash")
+	require.False(t, held)
+}
+
+func TestProjectMaySayLess(t *testing.T) {
+	for output, want := range map[string]string{
+		`{"permissionDecision":"deny","permissionDecisionReason":"R"}`: "deny (R)",
+		`{"permissionDecision":"ask","permissionDecisionReason":"Q"}`:  "ask (Q)",
+		`{"addContext":"C"}`:                       "continue +C",
+		`{"continue":false,"stopReason":"enough"}`: "abort_turn (enough)",
+		`{"permissionDecision":"allow"}`:           `deny (hook "project:PreToolUse/1" gave no verdict, and its answer can't be trusted (bad_answer: allow from a project's hook file: those can deny, ask and add context))`,
+		`{"updatedInput":{"command":"x"}}`:         `deny (hook "project:PreToolUse/1" gave no verdict, and its answer can't be trusted (bad_answer: a change from a project's hook file: those can deny, ask and add context))`,
+		`{"permissionDecision":"deny","updatedInput":{"command":"x"},"permissionDecisionReason":"R"}`: "deny (R)",
+	} {
+		s := newProject(t, `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":`+string(protocol.Quote("echo '"+output+"'"))+`}]}]}}`)
+		s.trust()
+		_, text, _ := s.ask("Bash")
+		require.Equal(t, want, text, output)
+	}
+}
+
+func TestProjectFailures(t *testing.T) {
+	s := newProject(t, `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"exit 7"}]}]}}`)
+	s.trust()
+	_, text, d := s.ask("Bash")
+	require.Contains(t, text, "continue !project:PreToolUse/1: exit status 7")
+	require.Equal(t, protocol.OutcomeHookError, d.Steps[0].Outcome)
+	s.write(".hookd/hooks.json", `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"exit 7","fail_policy":"deny"}]}]}}`)
+	s.trust()
+	_, text, _ = s.ask("Bash")
+	require.Equal(t, `deny (hook "project:PreToolUse/1" gave no verdict, and its fail_policy is deny (hook_error: exit status 7))`, text)
+}
+
+func TestLayers(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	rule := func(name string) string {
+		return `{"version":1,"hooks":{"PreToolUse":[{"name":"` + name + `","hooks":[{"type":"command","command":"true"}]}]}}`
+	}
+	a, b := file("a.json", rule("x")), file("b.json", rule("x"))
+	files, err := Load(Layered{hook.LayerConfig, []string{a, filepath.Join(dir, "missing.json")}}, Layered{hook.LayerUser, []string{a, b}})
+	require.NoError(t, err)
+	require.Len(t, files, 3)
+	var names []string
+	for _, r := range Registrations(files, newRunner(t, 0)) {
+		names = append(names, r.Name)
+	}
+	require.Equal(t, []string{"config:PreToolUse/x", "user:PreToolUse/x", "user:PreToolUse/x@2"}, names)
+
+	require.NoError(t, os.Chmod(b, 0o666))
+	_, err = Load(Layered{hook.LayerUser, []string{b}})
+	require.ErrorContains(t, err, "can be changed by others: chmod go-w b.json")
+	if os.Geteuid() != 0 {
+		_, err = Load(Layered{hook.LayerOrganisation, []string{a}})
+		require.ErrorContains(t, err, "must belong to root")
+	}
+	_, err = Load(Layered{hook.LayerUser, []string{file("bad.json", "{")}}, Layered{hook.LayerUser, []string{file("worse.json", "[")}})
+	require.ErrorContains(t, err, "bad.json:1:")
+	require.ErrorContains(t, err, "worse.json:", "all that is wrong is said at once")
+}
