@@ -36,9 +36,10 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // JSONPointer returns the place, for those who don't know the type.
 func (e *ConfigError) JSONPointer() string { return e.Pointer }
 
-// readConfig reads config strictly into the struct that into points to. No
-// config and null leave it as it is. The error is a *ConfigError.
-func readConfig(config jsontext.Value, into any) error {
+// ReadConfig reads the config of a built-in strictly into the struct that into
+// points to: unknown keys, keys that stand twice and wrong types are errors. No
+// config and null leave it as it is. The error is a *[ConfigError].
+func ReadConfig(config jsontext.Value, into any) error {
 	if len(config) == 0 || config.Kind() == 'n' {
 		return nil
 	}
@@ -50,32 +51,84 @@ func readConfig(config jsontext.Value, into any) error {
 	if !ok {
 		return &ConfigError{Err: protocol.JSONError(err)}
 	}
-	pointer := string(semantic.JSONPointer)
+	pointer := semantic.JSONPointer
 	if errors.Is(err, json.ErrUnknownName) {
-		name := semantic.JSONPointer.LastToken()
-		return &ConfigError{pointer, fmt.Errorf("unknown key %q%s", name, protocol.DidYouMean(name, keys(into)))}
+		name := pointer.LastToken()
+		known := keys(reflect.TypeOf(into), pointer.Parent())
+		return &ConfigError{string(pointer), fmt.Errorf("unknown key %q%s", name, protocol.DidYouMean(name, known))}
 	}
-	return &ConfigError{pointer, fmt.Errorf("expected %s, got %s", wanted(semantic.GoType), semantic.JSONKind)}
+	if semantic.GoType == nil {
+		return &ConfigError{string(pointer), semantic.Err}
+	}
+	got := semantic.JSONKind.String()
+	if semantic.JSONKind == '0' && len(semantic.JSONValue) > 0 {
+		got = string(semantic.JSONValue) // 1.5 where an integer is wanted
+	}
+	return &ConfigError{string(pointer), fmt.Errorf("expected %s, got %s", wanted(semantic.GoType), got)}
 }
 
-// keys returns the JSON names of the struct that v points to.
-func keys(v any) []string {
+// keys returns the JSON names of the struct that stands at a place in t.
+func keys(t reflect.Type, at jsontext.Pointer) []string {
+	for token := range at.Tokens() {
+		t = element(t)
+		if t.Kind() == reflect.Struct {
+			field, ok := fieldNamed(t, token)
+			if !ok {
+				return nil
+			}
+			t = field
+		} else if t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+	}
 	var names []string
-	for t, i := reflect.TypeOf(v).Elem(), 0; i < t.NumField(); i++ {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
+	if t = element(t); t.Kind() == reflect.Struct {
+		for _, f := range reflect.VisibleFields(t) {
+			if name := jsonName(f); name != "" {
+				names = append(names, name)
+			}
+		}
 	}
 	return names
 }
 
+func element(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+func fieldNamed(t reflect.Type, name string) (reflect.Type, bool) {
+	for _, f := range reflect.VisibleFields(t) {
+		if jsonName(f) == name {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
 func wanted(t reflect.Type) string {
-	switch t.Kind() {
+	switch t = element(t); t.Kind() {
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Struct:
+	case reflect.Struct, reflect.Map:
 		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "an integer"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "an integer, 0 or more"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
 	}
 	return t.String()
 }

@@ -51,7 +51,7 @@ func ValidateLog(config jsontext.Value) error {
 
 func readLogConfig(config jsontext.Value) (logConfig, error) {
 	c := logConfig{}
-	if err := readConfig(config, &c); err != nil {
+	if err := ReadConfig(config, &c); err != nil {
 		return c, err
 	}
 	if c.Level != "" && !slices.Contains(logLevels, c.Level) {
