@@ -22,7 +22,11 @@ import (
 // modeVar makes the test binary behave as one of the children below.
 const modeVar = "CHILD_TEST_MODE"
 
+// self starts children through the test binary.
+var self *Helper
+
 func TestMain(m *testing.M) {
+	self = Main()
 	switch mode := os.Getenv(modeVar); mode {
 	case "":
 		goleak.VerifyTestMain(m)
@@ -36,6 +40,16 @@ func TestMain(m *testing.M) {
 		daemon()
 	case "init":
 		asInit()
+	case "confined-daemon":
+		confinedDaemon()
+	case "look":
+		lookAround()
+	case "nested-look":
+		nestedLook()
+	case "dial":
+		dial()
+	case "adopt":
+		asParent()
 	default:
 		panic("unknown mode " + mode)
 	}
@@ -74,8 +88,13 @@ func leaveGroup() {
 
 // daemon starts a child that ignores the end of its stdin, prints its process
 // id and never ends.
-func daemon() {
-	p, err := NewSpawner().Start(context.Background(), Spec{Argv: []string{"sleep", "1000"}})
+func daemon() { daemonWith(NewSpawner()) }
+
+// confinedDaemon does the same through the helper.
+func confinedDaemon() { daemonWith(New(Options{Helper: self})) }
+
+func daemonWith(s *Spawner) {
+	p, err := s.Start(context.Background(), Spec{Argv: []string{"sleep", "1000"}})
 	if err != nil {
 		panic(err)
 	}
@@ -98,11 +117,20 @@ func shell(script string, args ...string) Spec {
 }
 
 // spawner returns a Spawner with the given timing that is closed after the test.
-func spawner(t *testing.T, timing timing) *Spawner {
-	s := NewSpawner()
+func spawner(t *testing.T, timing timing) *Spawner { return spawnerWith(t, timing, Options{}) }
+
+func spawnerWith(t *testing.T, timing timing, o Options) *Spawner {
+	s := New(o)
 	s.timing = timing
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// bothWays runs a test with children that are started directly, and with ones
+// that are started through the helper.
+func bothWays(t *testing.T, timing timing, test func(t *testing.T, s *Spawner)) {
+	t.Run("directly", func(t *testing.T) { test(t, spawner(t, timing)) })
+	t.Run("through the helper", func(t *testing.T) { test(t, spawnerWith(t, timing, Options{Helper: self})) })
 }
 
 // quick is for tests that are not about time; long for those that must not

@@ -18,11 +18,8 @@ import (
 // asInit inherits orphans as the first process of a container does, and prints
 // what became of them and of its own children.
 func asInit() {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		panic(err)
-	}
 	const age = 100 * time.Millisecond
-	s := newSpawner(5*time.Millisecond, age)
+	s := newSpawner(Options{Adopt: true}, 5*time.Millisecond, age)
 	defer s.Close()
 	s.timing.leftover = 3 * age
 	must := func(spec Spec) *Process {
@@ -63,22 +60,48 @@ func TestOrphansAreReaped(t *testing.T) {
 	require.Equal(t, "late: exit status 7\norphans left: false\n", readAll(t, p), "stderr: %q", p.StderrTail())
 }
 
+// children are those that somebody else will wait for.
+type children map[int]bool
+
+func (c children) owns(pid int) bool          { return c[pid] }
+func (c children) serves(string, uint64) bool { return true }
+func (c children) named(string) bool          { return false }
+
+// isZombie reports whether a child of ours has ended and nobody has waited.
+func isZombie(pid int) bool {
+	return slices.ContainsFunc(offspring(), func(p kin) bool { return p.pid == pid && p.zombie })
+}
+
 // Zombies that somebody will wait for are let alone, however old.
 func TestOnlyOldOrphansAreReaped(t *testing.T) {
 	cmd := exec.Command("true")
 	require.NoError(t, cmd.Start())
-	eventually(t, "it is no zombie", func() bool { return slices.Contains(zombies(), cmd.Process.Pid) })
+	pid := cmd.Process.Pid
+	eventually(t, "it is no zombie", func() bool { return isZombie(pid) })
 	now := time.Now()
-	o := orphans{age: time.Minute}
-	nobodys, somebodys := func(int) bool { return false }, func(pid int) bool { return pid == cmd.Process.Pid }
-	o.reap(now, nobodys)
-	o.reap(now.Add(59*time.Second), nobodys)
-	require.Contains(t, zombies(), cmd.Process.Pid)
-	o.reap(now.Add(time.Hour), somebodys)
-	require.Contains(t, zombies(), cmd.Process.Pid)
-	o.reap(now.Add(time.Hour), nobodys) // unclaimed anew
-	require.Contains(t, zombies(), cmd.Process.Pid)
-	o.reap(now.Add(time.Hour+time.Minute), nobodys)
-	require.NotContains(t, zombies(), cmd.Process.Pid)
+	// Not those of other tests either.
+	others := func() children {
+		all := children{}
+		for _, p := range offspring() {
+			all[p.pid] = p.pid != pid
+		}
+		return all
+	}
+	look := func(o *orphans, after time.Duration, ours children) {
+		o.owner = ours
+		o.look(now.Add(after))
+	}
+	o := newOrphans(time.Minute, others())
+	look(o, 0, others())
+	look(o, 59*time.Second, others())
+	require.True(t, isZombie(pid))
+	mine := others()
+	mine[pid] = true
+	look(o, time.Hour, mine)
+	require.True(t, isZombie(pid))
+	look(o, time.Hour, others()) // unclaimed anew
+	require.True(t, isZombie(pid))
+	look(o, time.Hour+time.Minute, others())
+	require.False(t, isZombie(pid))
 	require.ErrorIs(t, cmd.Wait(), unix.ECHILD)
 }

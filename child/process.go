@@ -37,8 +37,12 @@ type Process struct {
 	cmd            *exec.Cmd
 	stdin          *os.File
 	stdout, stderr *Output
+	status         *os.File // what the helper says; nil without one
+	confinement    *Confinement
 	log            stderrLog
 	timing         timing
+	name           string
+	began          uint64 // in the system's count
 
 	stopping, killing context.Context // what was asked for
 	stop, kill        context.CancelFunc
@@ -62,8 +66,12 @@ func (p *Process) Stdin() *os.File { return p.stdin }
 // Stdout returns the pipe the child writes. The caller closes it.
 func (p *Process) Stdout() *Output { return p.stdout }
 
+// Confinement says how the child is limited. It must not be changed.
+func (p *Process) Confinement() Confinement { return *p.confinement }
+
 // Done is closed when the child was reaped, no process of its group runs any
-// more and its standard error was read to the end. What it wrote to standard
+// more and its standard error was read to the end; of a Spawner that adopts also
+// when what had left the group was killed. What it wrote to standard
 // output can still be read.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
@@ -85,7 +93,8 @@ func (p *Process) StderrTail() []string { return p.log.last() }
 // still runs after 2 s and SIGKILL 2 s later, and returns when Done is closed.
 // When ctx ends, SIGKILL is sent at once. Calls join each other: the first
 // starts the steps, and the context of any can cut them short. A process that
-// left the group (setsid) is not reached; it finds its stdin at the end.
+// left the group (setsid) finds its stdin at the end; it is killed only by a
+// Spawner that adopts.
 func (p *Process) Stop(ctx context.Context) Exit {
 	p.stop()
 	select {
@@ -118,7 +127,37 @@ func (p *Process) signal(sig syscall.Signal) {
 	}
 }
 
-// supervise leads the child from its start to Done.
+// awaitProgram waits until the helper, if there is one, has become the program.
+// If it does not, nothing is left of it, except that the end of one that hangs
+// is not waited for.
+func (p *Process) awaitProgram(ctx context.Context, path string) error {
+	if p.confinement != nil {
+		return nil
+	}
+	c, err := awaitHelper(ctx, p.status, path)
+	if err == nil {
+		p.confinement = c
+		return nil
+	}
+	p.abandon()
+	if ctx.Err() != nil {
+		return &StartError{"start", path, context.Cause(ctx), ""}
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// abandon ends a child that nobody has got.
+func (p *Process) abandon() {
+	p.Kill()
+	p.stdout.Close()
+	p.status.Close() // maybe once more
+}
+
+// supervise leads the child from its start until it can be reaped.
 func (p *Process) supervise() {
 	defer p.stop()
 	defer p.kill()
@@ -154,8 +193,6 @@ func (p *Process) supervise() {
 	p.stderr.cut()
 	helpers.Wait()
 	p.stderr.Close()
-	p.exit = p.reap()
-	close(p.done)
 }
 
 // awaitGroup waits until no process of the group runs, or d has passed, or ctx

@@ -18,18 +18,23 @@ import (
 // hookd is killed with -9: its child dies although it ignores its stdin.
 func TestChildDiesWithHookd(t *testing.T) {
 	t.Parallel()
-	p := start(t, spawner(t, quick), helper("daemon"))
-	grandchild := firstNumber(t, p)
-	require.True(t, runs(grandchild))
-	require.NoError(t, unix.Kill(p.PID(), syscall.SIGKILL)) // only it, not the group of its child
-	eventually(t, "the child lives on", func() bool { return !runs(grandchild) })
-	within(t, 10*time.Second, p.Done())
+	for _, mode := range []string{"daemon", "confined-daemon"} {
+		p := start(t, spawner(t, quick), helper(mode))
+		grandchild := firstNumber(t, p)
+		require.True(t, runs(grandchild))
+		require.NoError(t, unix.Kill(p.PID(), syscall.SIGKILL)) // only it, not the group of its child
+		eventually(t, "the child lives on", func() bool { return !runs(grandchild) })
+		within(t, 10*time.Second, p.Done())
+	}
 }
 
 // The threads of those who ask for a child come and go; the child stays.
 func TestChildOutlivesTheThreadThatAsked(t *testing.T) {
 	t.Parallel()
-	s := spawner(t, quick)
+	bothWays(t, long, childrenOutliveThreads)
+}
+
+func childrenOutliveThreads(t *testing.T, s *Spawner) {
 	children := make([]*Process, 10)
 	threads := make([]int, len(children))
 	var asking sync.WaitGroup
@@ -77,13 +82,14 @@ func TestPipesAreLarge(t *testing.T) {
 	require.Len(t, readAll(t, p), pipeSize)
 }
 
-func TestNoDescriptorIsLeft(t *testing.T) {
+func TestNoDescriptorIsLeft(t *testing.T) { bothWays(t, long, noDescriptorIsLeft) }
+
+func noDescriptorIsLeft(t *testing.T, s *Spawner) {
 	open := func() int {
 		files, err := os.ReadDir("/proc/self/fd")
 		require.NoError(t, err)
 		return len(files)
 	}
-	s := spawner(t, quick)
 	bare := filepath.Join(t.TempDir(), "bare")
 	write(t, bare, "", 0o755)
 	before := 0
@@ -102,9 +108,11 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 
 func TestChildIsFirstToGoWhenMemoryRunsOut(t *testing.T) {
 	t.Parallel()
-	p := start(t, spawner(t, quick), Spec{Argv: []string{"cat"}})
-	score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.PID()))
-	require.NoError(t, err)
-	require.Equal(t, "500", strings.TrimSpace(string(score)))
-	p.Stop(t.Context())
+	bothWays(t, quick, func(t *testing.T, s *Spawner) {
+		p := start(t, s, Spec{Argv: []string{"cat"}})
+		score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.PID()))
+		require.NoError(t, err)
+		require.Equal(t, "500", strings.TrimSpace(string(score)))
+		p.Stop(t.Context())
+	})
 }

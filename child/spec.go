@@ -26,6 +26,11 @@ type Spec struct {
 	// PassEnv names variables to copy from hookd's own environment. Names that
 	// Withheld reports are not copied.
 	PassEnv []string
+	// Sandbox limits what the child may reach; nil is what hookd may. Without
+	// a Helper it is not enforced.
+	Sandbox *Sandbox
+	// Pins are files without whose right content the child is not started.
+	Pins []Pin
 	// Stderr, if set, is called for the lines the child writes to standard
 	// error, from a single goroutine, never after Done is closed. It must not
 	// block: the child's standard error is not read meanwhile. line is

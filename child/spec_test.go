@@ -64,7 +64,11 @@ func TestChildEnvironment(t *testing.T) {
 	t.Setenv("SECRET", "s3cret")
 	t.Setenv("WANTED", "yes")
 	t.Setenv("LC_ALL", "C")
-	p := start(t, spawner(t, quick), Spec{Name: "gate", Argv: []string{"env"}, PassEnv: []string{"WANTED"}, Env: map[string]string{"OWN": "1"}})
+	bothWays(t, quick, childEnvironment)
+}
+
+func childEnvironment(t *testing.T, s *Spawner) {
+	p := start(t, s, Spec{Name: "gate", Argv: []string{"env"}, PassEnv: []string{"WANTED"}, Env: map[string]string{"OWN": "1"}})
 	out := readAll(t, p)
 	require.Contains(t, out, "HOOKD_HOOK=gate\n")
 	require.Contains(t, out, "WANTED=yes\n")

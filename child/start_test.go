@@ -21,9 +21,10 @@ func write(t *testing.T, path, content string, mode os.FileMode) {
 	require.NoError(t, os.WriteFile(path, []byte(content), mode))
 }
 
-func TestStartErrors(t *testing.T) {
+func TestStartErrors(t *testing.T) { bothWays(t, quick, startErrors) }
+
+func startErrors(t *testing.T, s *Spawner) {
 	dir := t.TempDir()
-	s := spawner(t, quick)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write(t, at("plain"), "#!/bin/sh\n", 0o644)
 	write(t, at("lost"), "#! /no/such/python -u\n", 0o755)
@@ -127,20 +128,24 @@ func busyFile(t *testing.T) (path string, file *os.File) {
 	return path, file
 }
 
-func TestTextBusyIsRetriedThenNamed(t *testing.T) {
+func TestTextBusyIsRetriedThenNamed(t *testing.T) { bothWays(t, quick, textBusyIsRetriedThenNamed) }
+
+func textBusyIsRetriedThenNamed(t *testing.T, s *Spawner) {
 	path, _ := busyFile(t)
 	began := time.Now()
-	_, err := spawner(t, quick).Start(t.Context(), Spec{Argv: []string{path}})
+	_, err := s.Start(t.Context(), Spec{Argv: []string{path}})
 	require.ErrorIs(t, err, syscall.ETXTBSY)
 	require.EqualError(t, err, "run "+path+": text file busy; the file is still open for writing: wait until it is written, or replace it by a rename")
 	require.GreaterOrEqual(t, time.Since(began), textBusyTries*textBusyPause)
 }
 
 func TestTextBusyThatPasses(t *testing.T) {
-	path, file := busyFile(t)
-	release := time.AfterFunc(textBusyPause/2, func() { file.Close() })
-	defer release.Stop()
-	require.Equal(t, "ran\n", readAll(t, start(t, spawner(t, quick), Spec{Argv: []string{path}})))
+	bothWays(t, quick, func(t *testing.T, s *Spawner) {
+		path, file := busyFile(t)
+		release := time.AfterFunc(textBusyPause/2, func() { file.Close() })
+		defer release.Stop()
+		require.Equal(t, "ran\n", readAll(t, start(t, s, Spec{Argv: []string{path}})))
+	})
 }
 
 func TestTextBusyHonoursContext(t *testing.T) {
@@ -182,8 +187,10 @@ func TestStartInFolder(t *testing.T) {
 	require.NoError(t, err)
 	write(t, filepath.Join(dir, "hooks/run"), "#!/bin/sh\npwd -P\necho \"$0 $1\"\n", 0o755)
 	t.Chdir(dir)
-	p := start(t, spawner(t, quick), Spec{Argv: []string{"./run", "a  b"}, Dir: "hooks"})
-	require.Equal(t, dir+"/hooks\n"+dir+"/hooks/run a  b\n", readAll(t, p))
+	bothWays(t, quick, func(t *testing.T, s *Spawner) {
+		p := start(t, s, Spec{Argv: []string{"./run", "a  b"}, Dir: "hooks"})
+		require.Equal(t, dir+"/hooks\n"+dir+"/hooks/run a  b\n", readAll(t, p))
+	})
 }
 
 func TestStartHonoursContext(t *testing.T) {
@@ -200,10 +207,11 @@ func TestStartHonoursContext(t *testing.T) {
 	read, told, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
-	s.requests <- request{slow, Spec{Argv: []string{"sh", "-c", "echo $$ >&2; exec sleep 1000"}, Stderr: func(line []byte, _ int64) {
+	spec := Spec{Argv: []string{"sh", "-c", "echo $$ >&2; exec sleep 1000"}, Stderr: func(line []byte, _ int64) {
 		_, _ = told.Write(line)
 		told.Close()
-	}}, "/bin/sh", make(chan started)}
+	}}
+	s.requests <- request{slow, order{Spec: spec, path: "/bin/sh"}, make(chan started)}
 	ctx2, cancel2 := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, cause)
 	defer cancel2()
 	_, err = s.Start(ctx2, Spec{Argv: []string{"true"}})
@@ -220,8 +228,12 @@ func TestStartHonoursContext(t *testing.T) {
 
 func TestContextOfStartDoesNotEndTheChild(t *testing.T) {
 	t.Parallel()
+	bothWays(t, long, contextOfStartDoesNotEndTheChild)
+}
+
+func contextOfStartDoesNotEndTheChild(t *testing.T, s *Spawner) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err := spawner(t, quick).Start(ctx, Spec{Argv: []string{"cat"}})
+	p, err := s.Start(ctx, Spec{Argv: []string{"cat"}})
 	require.NoError(t, err)
 	defer p.Stdout().Close()
 	cancel()

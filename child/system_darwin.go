@@ -20,7 +20,7 @@ func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 func growPipe(*os.File) {}
 
 // preferForOOM has no counterpart here.
-func preferForOOM(int) {}
+func preferForOOM(int) error { return nil }
 
 // waitExit returns when the child has ended and leaves it a zombie, so that its
 // process id stays taken. The kernel queue only wakes it: when that is not to
@@ -51,5 +51,11 @@ func groupRuns(pgid int) bool {
 	return err != nil || slices.ContainsFunc(group, func(info unix.KinfoProc) bool { return info.Proc.P_stat != zombie })
 }
 
-// zombies: only launchd inherits orphans here.
-func zombies() []int { return nil }
+// adopt: only launchd inherits orphans here.
+func adopt(bool) bool { return false }
+
+func offspring() []kin { return nil }
+
+func hookOf(int) string { return "" }
+
+func startOf(int) uint64 { return 0 }

@@ -26,9 +26,9 @@ func growPipe(file *os.File) {
 }
 
 // preferForOOM asks the kernel to sacrifice the child rather than hookd when
-// memory runs out. Nothing depends on it.
-func preferForOOM(pid int) {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
+// memory runs out.
+func preferForOOM(pid int) error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(strconv.Itoa(oomScoreAdj)), 0)
 }
 
 // waitExit returns when the child has ended and leaves it a zombie, so that its
@@ -46,54 +46,109 @@ func groupRuns(pgid int) bool {
 		if group, err := unix.Getpgid(pid); err != nil || group != pgid {
 			return false
 		}
-		state, _ := stat(pid)
-		return state != "" && state != "Z" && state != "X"
+		p, there := stat(pid)
+		return there && !p.zombie
 	})
 }
 
-// zombies returns the processes that have ended and that hookd may wait for.
-func zombies() []int {
-	// One call tells that there is none, which is nearly always so.
-	var any unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &any, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil); err != nil || any.Signo == 0 {
-		return nil
+// adopt makes hookd the parent of orphans among its descendants, or not, and
+// reports whether that is so.
+func adopt(on bool) bool {
+	flag := uintptr(0)
+	if on {
+		flag = 1
 	}
-	pids, _ := processes() // without /proc none is found
-	return slices.DeleteFunc(pids, func(pid int) bool {
-		state, parent := stat(pid)
-		return state != "Z" || parent != os.Getpid()
-	})
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, flag, 0, 0, 0) == nil
 }
 
-func processes() (pids []int, err error) {
-	proc, err := os.Open("/proc")
-	if err != nil {
-		return nil, err
+// offspring returns the children of hookd, those that it inherited too.
+func offspring() (found []kin) {
+	pids, err := childPIDs()
+	if err != nil { // the kernel keeps no lists of children
+		pids, _ = processes() // without /proc none is found
 	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
+	for _, pid := range pids {
+		if p, there := stat(pid); there && p.parent == os.Getpid() {
+			found = append(found, p)
 		}
+	}
+	return found
+}
+
+// childPIDs reads the lists of children, one per thread.
+func childPIDs() (pids []int, err error) {
+	const tasks = "/proc/self/task"
+	threads, err := numbersIn(tasks)
+	lists := 0
+	for _, thread := range threads {
+		text, err := os.ReadFile(fmt.Sprintf("%s/%d/children", tasks, thread))
+		if err != nil {
+			continue // the thread has ended, and others have its children
+		}
+		lists++
+		for word := range bytes.FieldsSeq(text) {
+			if pid, err := strconv.Atoi(string(word)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	if err == nil && lists == 0 {
+		err = os.ErrNotExist
 	}
 	return pids, err
 }
 
-// stat returns the state and the parent of a process; "" when it is gone.
-func stat(pid int) (state string, parent int) {
+// hookOf returns the HOOKD_HOOK that a process was started with, or "".
+func hookOf(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // another user's can't be read
+	for variable := range bytes.SplitSeq(text, []byte{0}) {
+		if name, ok := bytes.CutPrefix(variable, []byte("HOOKD_HOOK=")); ok {
+			return string(name)
+		}
+	}
+	return ""
+}
+
+// startOf returns when a process was started.
+func startOf(pid int) uint64 {
+	p, _ := stat(pid)
+	return p.start
+}
+
+func processes() (pids []int, err error) { return numbersIn("/proc") }
+
+// numbersIn returns the names in a folder that are numbers.
+func numbersIn(path string) (numbers []int, err error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, err
+}
+
+// stat describes a process, and reports whether it is there.
+func stat(pid int) (kin, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "", 0
+		return kin{}, false
 	}
-	// "PID (name) STATE PARENT …", where the name may hold anything.
+	// "PID (name) STATE PARENT GROUP …", where the name may hold anything. The
+	// start is the 22nd field of all.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 2 {
-		return "", 0
+	if len(fields) < 20 {
+		return kin{}, false
 	}
-	parent, err = strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return "", 0
+	number := func(i int) uint64 {
+		n, _ := strconv.ParseUint(string(fields[i]), 10, 64) // the kernel writes numbers there
+		return n
 	}
-	return string(fields[0]), parent
+	state := fields[0][0]
+	return kin{pid, int(number(1)), int(number(2)), state == 'Z' || state == 'X', number(19)}, true
 }

@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,8 +33,12 @@ type Config struct {
 	Path, SHA256 string
 	// Socket is for agents, Control for those who rule hookd.
 	Socket, Control Listener
+	HTTP            HTTP
 	Log             Log
 	Limits          protocol.Limits
+	Record          Record
+	Approval        Approval
+	Layers          Layers
 	Hooks           Hooks
 
 	// source is what was read, for places in it; nil when there is no file.
@@ -42,10 +47,13 @@ type Config struct {
 
 // Problem returns what is wrong with an entry as if it had been found in the
 // file. It is for what shows only when the hook runs.
-func (c *Config) Problem(e *Entry, message string) *LoadError {
-	p := Positioned{Path: dotted(e.Pointer), Message: message}
+func (c *Config) Problem(e *Entry, message string) *LoadError { return c.ProblemAt(e.Pointer, message) }
+
+// ProblemAt is [Config.Problem] for the value at a JSON pointer.
+func (c *Config) ProblemAt(pointer, message string) *LoadError {
+	p := Positioned{Path: dotted(pointer), Message: message}
 	if c.source != nil {
-		p.Line, p.Column = c.source.place(c.source.offset(e.Pointer))
+		p.Line, p.Column = c.source.place(c.source.offset(pointer))
 	}
 	return &LoadError{Path: c.Path, Problems: []Positioned{p}}
 }
@@ -69,6 +77,38 @@ type Log struct {
 	Level string
 	// Format is json or console.
 	Format string
+}
+
+// HTTP says where the HTTP door is.
+type HTTP struct {
+	// Listen is an address on loopback; empty: there is no door.
+	Listen string
+	// TokenFile is absolute; empty means the standard place, beside the socket.
+	TokenFile string
+}
+
+// Record says what is written down.
+type Record struct {
+	// Mode is off, batch or strict.
+	Mode string
+	// Path is absolute; empty means the standard place, in the state folder.
+	Path      string
+	OnFailure hook.FailPolicy
+	// KeepDays and MaxBytes bound what is kept; 0 = without limit.
+	KeepDays    int
+	MaxBytes    int64
+	BeforeAfter bool
+}
+
+// Approval says who may say yes.
+type Approval struct {
+	NotSameProcessTree bool
+}
+
+// Layers are the files of command hooks. All paths but those of Project are
+// absolute; those start at the folder in which a session works.
+type Layers struct {
+	Organisation, Config, User, Project []string
 }
 
 // Hooks is who is asked and told.
@@ -109,9 +149,11 @@ type Entry struct {
 	Name   string
 	Source hook.Source
 	// Pointer is the JSON pointer of the entry in the file.
-	Pointer  string
-	Enabled  bool
-	Priority int
+	Pointer string
+	Enabled bool
+	// Priority is 0 when the entry does not say, and Prioritised false.
+	Priority    int
+	Prioritised bool
 
 	// Command is the argv of a process; empty for a built-in. Its first word
 	// is an absolute path, or a bare name to be found through PATH.
@@ -126,6 +168,10 @@ type Entry struct {
 	MaxInFlight int
 	// Dialect is what a process speaks; empty for a built-in.
 	Dialect string
+	// Sandbox is what a process may reach; nil = what hookd may.
+	Sandbox *Sandbox
+	// Pins are files without whose right content a process is not started.
+	Pins []Pin
 
 	// Observe and Intercept are what the hook is told and asked. Of a built-in,
 	// nil means everything it can do and empty means nothing.
@@ -134,6 +180,10 @@ type Entry struct {
 	// Match is made from the patterns MatchTools and MatchAgents.
 	Match                   hook.Match
 	MatchTools, MatchAgents []string
+	// If narrows Match further, and IfText is how it is written; nil and "" =
+	// no condition.
+	If     hook.Condition
+	IfText string
 
 	Timeout         time.Duration
 	ApprovalTimeout time.Duration
@@ -147,6 +197,8 @@ type Entry struct {
 	// MaxRepeats limits inject per session; nil means unlimited.
 	MaxRepeats    *int
 	KeyStrategies map[string]protocol.KeyStrategy
+	// Canary tries the hook now and then; nil = it is not tried.
+	Canary *Canary
 	// Config is the hook's own, compact; nil when there is none.
 	Config jsontext.Value
 }
@@ -162,17 +214,34 @@ func (e *Entry) ProcessKey() string {
 	if e.Observe == nil {
 		observe = nil
 	}
+	pinned := make([]string, 0, 2*len(e.Pins))
+	for _, p := range e.Pins {
+		pinned = append(pinned, p.Path, p.SHA256)
+	}
 	// Strings, lists and maps of them, and a value that was checked: this
 	// can't fail.
 	text, _ := json.Marshal([]any{
 		e.Name, e.Source, e.Command, e.Dir, e.Env, e.PassEnv, observe, e.Intercept, e.MaxInFlight, e.Dialect, e.Config,
+		e.Sandbox, pinned,
 	}, json.Deterministic(true), json.FormatNilSliceAsNull(true))
 	return hash(text)
 }
 
 // Files returns the files whose change on disk makes a process another hook:
-// its program, and the arguments that name a file now. A built-in has none.
+// those of its command and those that are pinned. A built-in has none.
 func (e *Entry) Files() []string {
+	files := e.CommandFiles()
+	for _, p := range e.Pins {
+		if path := p.File(); path != "" && !slices.Contains(files, path) {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// CommandFiles returns the files in a process's command as they are now: its
+// program, and the arguments that name a file.
+func (e *Entry) CommandFiles() []string {
 	var files []string
 	for i, arg := range e.Command {
 		path := arg

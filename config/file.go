@@ -3,12 +3,15 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookd/hookd/condition"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/protocol"
 )
@@ -26,8 +29,17 @@ type file struct {
 	Control listener `json:"control"`
 	// What hookd writes to standard error.
 	Log logging `json:"log"`
+	// A door for agents that can post their hooks, for front ends and for metrics. A change needs a restart.
+	HTTP httpDoor `json:"http"`
 	// Bounds on what one agent, and all together, may make hookd hold.
 	Limits limits `json:"limits"`
+	// What is written down of every decision. A change needs a restart.
+	Record record `json:"record"`
+	// Who may say yes.
+	Approval approval `json:"approval"`
+	// Files of command hooks (hooks.json), besides this file. All that are there count; a project's only
+	// when it is trusted.
+	Layers layers `json:"layers"`
 	// Who is asked and told. A PicoClaw "hooks" object can be pasted here.
 	Hooks hooks `json:"hooks"`
 }
@@ -49,6 +61,45 @@ type logging struct {
 	Level string `json:"level" default:"info" enum:"debug,info,warn,error"`
 	// json for programs, console for people.
 	Format string `json:"format" default:"json" enum:"json,console"`
+}
+
+type httpDoor struct {
+	// Where to listen, on loopback, such as 127.0.0.1:7465. Empty: nowhere.
+	Listen loopback `json:"listen" default:""`
+	// The file with the token that lets in; hookd makes it when it is missing. Empty: http-token beside
+	// the socket.
+	TokenFile filePath `json:"token_file" default:""`
+}
+
+type record struct {
+	// off, batch (written a moment after the answer), or strict (no yes without its record on disk).
+	Mode string `json:"mode" default:"batch" enum:"off,batch,strict"`
+	// The database. Empty: record.db in the state folder.
+	Path filePath `json:"path" default:""`
+	// What it means when nothing can be written: go on and count what is missing, or deny. strict denies.
+	OnFailure hook.FailPolicy `json:"on_failure" default:"continue" enum:"continue,deny"`
+	// How many days a record is kept; 0: for ever.
+	KeepDays int `json:"keep_days" default:"90" min:"0" max:"36500"`
+	// How large the database may become; the oldest records go first. 0: without limit.
+	MaxBytes int64 `json:"max_bytes" default:"1073741824" min:"0" max:"1099511627776"`
+	// true: what hooks changed is kept as it was before and after.
+	BeforeAfter bool `json:"before_after" default:"false"`
+}
+
+type approval struct {
+	// true: an answer from a process that the asking agent has started does not count.
+	NotSameProcessTree bool `json:"not_same_process_tree" default:"true"`
+}
+
+type layers struct {
+	// Asked first. Only root may be able to change them, and nobody below can turn them off.
+	Organisation []homePath `json:"organisation" default:"/etc/hookd/hooks.json"`
+	// As much as this file.
+	Config []homePath `json:"config" default:""`
+	// The user's own.
+	User []homePath `json:"user" default:"~/.config/hookd/hooks.json"`
+	// Below the folder in which an agent's session works. They can deny, ask and add context, nothing else.
+	Project []projectPath `json:"project" default:".hookd/hooks.json,.hookd/hooks.local.json"`
 }
 
 type limits struct {
@@ -98,8 +149,8 @@ type entry struct {
 	// false: the entry is checked but not started.
 	Enabled bool `json:"enabled" default:"true"`
 	// Lower is asked first; entries with the same priority are asked by name. Built-ins come
-	// before processes.
-	Priority int `json:"priority" default:"0" min:"-1000000" max:"1000000"`
+	// before processes. Default: 0; a built-in may have its own.
+	Priority *int `json:"priority" min:"-1000000" max:"1000000"`
 	// Events the hook is told: names, patterns such as tool_*, or * for all. A built-in without
 	// this key gets all that it handles.
 	Observe []eventPattern `json:"observe"`
@@ -107,6 +158,9 @@ type entry struct {
 	Intercept []stageName `json:"intercept"`
 	// Narrows which calls and events the hook is asked about.
 	Match match `json:"match"`
+	// Narrows them further: an expression such as command contains 'rm -rf', or a rule such as
+	// Bash(git push *). What can't be judged counts as true.
+	If ifText `json:"if" default:""`
 	// How long one answer may take at the stages of intercept, in milliseconds. Of a hook that
 	// only approves or only observes, it is the limit for that. Default: hooks.defaults.
 	TimeoutMS *int `json:"timeout_ms" min:"1" max:"600000"`
@@ -134,8 +188,21 @@ type entry struct {
 	MaxRepeats *int `json:"max_repeats" default:"8" min:"0" max:"1000000" nullable:"true"`
 	// How values for one key of state are merged, by key: last_wins, merge_list or merge_map.
 	KeyStrategies map[string]protocol.KeyStrategy `json:"key_strategies" enum:"last_wins,merge_list,merge_map"`
+	// A call whose right answer is known. The hook is asked it, as a dry run, when it is loaded, at each
+	// reload and once a minute while it is idle. While it answers wrongly only its deny, ask and abort
+	// count, and any other answer denies.
+	Canary *canary `json:"canary"`
 	// Handed to the hook as it is.
 	Config jsontext.Value `json:"config"`
+}
+
+type canary struct {
+	// Where the hook is asked; not approve_tool.
+	Stage stageName `json:"stage" required:"true"`
+	// What it is asked: the params of a call at that stage.
+	Params jsontext.Value `json:"params" required:"true"`
+	// The verb of the right answer.
+	Expect protocol.Action `json:"expect" required:"true" enum:"continue,modify,respond,allow,ask,deny,inject,abort_turn,hard_abort"`
 }
 
 type builtin struct {
@@ -161,6 +228,21 @@ type process struct {
 	// What the program speaks: hookd's own protocol, PicoClaw's (picoclaw), or what the examples on
 	// PicoClaw's website answer (picoclaw-site).
 	Dialect string `json:"dialect" default:"hookd" enum:"hookd,picoclaw,picoclaw-site"`
+	// What the program may reach, as far as the system can enforce that. Without this key: what hookd may.
+	Sandbox *sandbox `json:"sandbox"`
+	// The SHA-256, in hex, that the program's file must have, or the program is not started and every
+	// call is denied. An object pins several files, by path: {"gate.py": "…"}.
+	SHA256 pins `json:"sha256"`
+}
+
+type sandbox struct {
+	// Files and folders that may be read and executed, beside those of the system, the program itself,
+	// the files that its command names, and dir.
+	Read []filePath `json:"read"`
+	// Files and folders that may be changed, and read.
+	Write []filePath `json:"write"`
+	// true: it may open connections and listen.
+	Network bool `json:"network" default:"false"`
 }
 
 type match struct {
@@ -183,6 +265,10 @@ type (
 	pattern      string
 	octal        string
 	filePath     string
+	homePath     string
+	projectPath  string
+	loopback     string
+	ifText       string
 	text         string
 )
 
@@ -232,6 +318,46 @@ func (p filePath) check() error {
 		return errors.New("~ is not expanded here: write the path in full")
 	}
 	return text(p).check()
+}
+
+// check of a path in which a leading ~/ is expanded.
+func (p homePath) check() error {
+	if rest, ok := strings.CutPrefix(string(p), "~"); ok && rest != "" && rest[0] != '/' {
+		return errors.New("only ~/ is expanded here, not another user's ~name")
+	}
+	return text(p).check()
+}
+
+func (p projectPath) check() error {
+	if p == "" || !filepath.IsLocal(string(p)) {
+		return errors.New("must be a path below the project's folder")
+	}
+	return text(p).check()
+}
+
+func (l loopback) check() error {
+	if l == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(string(l))
+	if err != nil {
+		return errors.New("expected an address and a port, such as 127.0.0.1:7465")
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%s is not on loopback: others on the network could reach it", quote(host))
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("bad port %s: agents' configs name it, so it must be fixed", quote(port))
+	}
+	return nil
+}
+
+func (c ifText) check() error {
+	if c == "" {
+		return nil
+	}
+	_, err := condition.Compile(string(c))
+	return err
 }
 
 func (t text) check() error {

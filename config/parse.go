@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hookd/hookd/condition"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/protocol"
 )
@@ -103,7 +104,7 @@ func parse(path, base string, data []byte, check Checker) (*Config, error) {
 	if len(data) > maxFileBytes {
 		return nil, &LoadError{Path: path, Problems: []Positioned{{Message: tooLarge}}}
 	}
-	b := builder{base: base, check: check}
+	b := builder{base: base, check: check, stages: protocol.NewStageTable()}
 	c := &Config{Path: path, SHA256: hash(data), source: &b.reader}
 	if b.parse(data) {
 		var f file
@@ -122,8 +123,9 @@ func parse(path, base string, data []byte, check Checker) (*Config, error) {
 // values.
 type builder struct {
 	reader
-	base  string
-	check Checker
+	base   string
+	check  Checker
+	stages *protocol.StageTable
 }
 
 func (b *builder) config(c *Config, f *file) {
@@ -133,6 +135,19 @@ func (b *builder) config(c *Config, f *file) {
 		b.judge("/control/path", "is the same as socket.path: agents and those who rule hookd need a socket each")
 	}
 	c.Log = Log(f.Log)
+	c.HTTP = HTTP{Listen: string(f.HTTP.Listen), TokenFile: b.path(f.HTTP.TokenFile)}
+	c.Record = Record{
+		Mode: f.Record.Mode, Path: b.path(f.Record.Path), OnFailure: f.Record.OnFailure,
+		KeepDays: f.Record.KeepDays, MaxBytes: f.Record.MaxBytes, BeforeAfter: f.Record.BeforeAfter,
+	}
+	if c.Record.Mode == "strict" {
+		c.Record.OnFailure = hook.FailDeny
+	}
+	c.Approval = Approval(f.Approval)
+	c.Layers = Layers{
+		Organisation: b.homePaths(f.Layers.Organisation), Config: b.homePaths(f.Layers.Config), User: b.homePaths(f.Layers.User),
+		Project: words(f.Layers.Project),
+	}
 	c.Limits = protocol.Limits(f.Limits)
 	if c.Limits.MaxBytesInFlight < int64(c.Limits.MaxMessageBytes) {
 		b.judge("/limits/max_bytes_in_flight", "is less than max_message_bytes (%d), so the largest message could never be taken", c.Limits.MaxMessageBytes)
@@ -192,19 +207,40 @@ func (b *builder) path(p filePath) string {
 	return filepath.Join(b.base, string(p))
 }
 
+// homePaths makes paths absolute, with ~/ as the home folder.
+func (b *builder) homePaths(list []homePath) []string {
+	var out []string
+	for _, p := range list {
+		path := string(p)
+		if rest, ok := strings.CutPrefix(path, "~"); ok {
+			path = filepath.Join(os.Getenv("HOME"), rest)
+		}
+		out = append(out, b.path(filePath(path)))
+	}
+	return out
+}
+
 func (b *builder) entry(source hook.Source, name hookName, f *entry, d *Defaults) Entry {
 	group := "/hooks/processes/"
 	if source == hook.InProcess {
 		group = "/hooks/builtins/"
 	}
 	e := Entry{
-		Name: string(name), Source: source, Pointer: group + escape(string(name)), Enabled: f.Enabled, Priority: f.Priority,
+		Name: string(name), Source: source, Pointer: group + escape(string(name)), Enabled: f.Enabled, Prioritised: f.Priority != nil,
 		MatchTools: words(f.Match.Tools), MatchAgents: words(f.Match.Agents),
 		FailPolicy: cmp.Or(f.FailPolicy, d.FailPolicy), Required: f.Required, Recheck: f.Recheck, Mode: f.Mode, When: f.When,
 		MayRespond: f.MayRespond, MaxRepeats: f.MaxRepeats, KeyStrategies: f.KeyStrategies, Config: f.Config,
 	}
+	if f.Priority != nil {
+		e.Priority = *f.Priority
+	}
 	// What can't be read here was reported when it was checked.
 	e.Match, _ = hook.NewMatch(e.MatchTools, e.MatchAgents)
+	if f.If != "" {
+		if c, err := condition.Compile(string(f.If)); err == nil {
+			e.If, e.IfText = c, string(f.If)
+		}
+	}
 	if f.Observe != nil {
 		e.Observe = []protocol.Subscription{}
 	}
@@ -221,6 +257,7 @@ func (b *builder) entry(source hook.Source, name hookName, f *entry, d *Defaults
 		}
 	}
 	e.timeouts(f, d)
+	e.Canary = b.canary(&e, f.Canary)
 	if e.Required && e.Mode != hook.Enforce {
 		b.judge(e.Pointer+"/mode", "a required hook can't run in mode %s: its answer would not count", e.Mode)
 	}
@@ -278,6 +315,7 @@ func (b *builder) process(e *Entry, f *process) {
 	if strings.Contains(e.Command[0], "/") {
 		e.Command[0] = b.path(program)
 	}
+	b.protect(e, f)
 }
 
 // strategies reports keys of state that two hooks would merge in different

@@ -190,7 +190,7 @@ func TestEveryKey(t *testing.T) {
 	require.Equal(t, "[turn_end tool_* x_mine * turn_end]", fmt.Sprint(e.Observe))
 	require.Equal(t, []string{"bash", "Edit|Write", "mcp__*", "/^(get|list)_/"}, e.MatchTools)
 	require.True(t, e.Match.Matches("Write", true, "anybody"))
-	require.False(t, e.Match.Matches("write", true, "anybody"))
+	require.False(t, e.Match.Matches("WRITE", true, "anybody"))
 	require.Equal(t, time.Millisecond, e.Timeout)
 	require.Equal(t, 24*time.Hour, e.ApprovalTimeout)
 	require.Equal(t, 10*time.Minute, e.ObserverTimeout)
@@ -201,6 +201,14 @@ func TestEveryKey(t *testing.T) {
 	require.Equal(t, map[string]protocol.KeyStrategy{"notes": protocol.MergeList, "map": protocol.MergeMap, "last": protocol.LastWins}, e.KeyStrategies)
 	require.Equal(t, 1024, e.MaxInFlight)
 	require.Equal(t, `{"n":1.50,"deep":[{"a":null}]}`, string(e.Config), "digits stay")
+	require.Equal(t, &Sandbox{Read: []string{"/etc/hookd/rules", "/srv/models"}, Write: []string{"/etc/hookd/cache"}, Network: true}, e.Sandbox)
+	require.Equal(t, []Pin{
+		{"/etc/hookd/bin/hook", strings.Repeat("0123456789abcdef", 4), e.Pointer + "/sha256/.~1bin~1hook"},
+		{"/etc/hookd/lib/rules.json", strings.Repeat("2", 64), e.Pointer + "/sha256/lib~1rules.json"},
+		{"/etc/hookd/work/rel/file", strings.Repeat("1", 64), e.Pointer + "/sha256/rel~1file"}, // where the command finds it
+	}, e.Pins)
+	require.Equal(t, protocol.ActionDeny, e.Canary.Expect)
+	require.Equal(t, `{"tool":"bash","arguments":{"n":1.50},"dry_run":true}`, string(e.Canary.Request.AppendParams(nil, 0)))
 }
 
 // A hooks object as PicoClaw has it works as it is.
@@ -288,7 +296,8 @@ func TestProcessKey(t *testing.T) {
 	for _, same := range []string{
 		`"priority": 5`, `"match": {"tools": ["bash"]}`, `"timeout_ms": 5`, `"approval_timeout_ms": 5`, `"observer_timeout_ms": 5`,
 		`"fail_policy": "deny"`, `"required": true`, `"recheck": true`, `"mode": "shadow"`, `"when": "asked"`, `"may_respond": true`,
-		`"max_repeats": null`, `"key_strategies": {"a": "merge_list"}`, `"enabled": false`, `/* a comment */ "max_in_flight": 0`,
+		`"max_repeats": null`, `"key_strategies": {"a": "merge_list"}`,
+		`"canary": {"stage": "before_tool", "params": {"tool": "a", "arguments": {}}, "expect": "deny"}`, `"enabled": false`, `/* a comment */ "max_in_flight": 0`,
 	} {
 		require.Equal(t, base, key(same), same)
 	}
@@ -296,6 +305,8 @@ func TestProcessKey(t *testing.T) {
 	for _, other := range []string{
 		`"dir": "x"`, `"env": {"A": "1"}`, `"env": {"A": "2"}`, `"pass_env": ["A"]`, `"observe": ["*"]`, `"observe": ["turn_end"]`,
 		`"max_in_flight": 2`, `"config": {}`, `"config": {"a": 1}`, `"config": {"a": 1.0}`,
+		`"sandbox": {}`, `"sandbox": {"read": ["x"]}`, `"sandbox": {"write": ["x"]}`, `"sandbox": {"network": true}`,
+		`"sha256": "` + strings.Repeat("0", 64) + `"`, `"sha256": "` + strings.Repeat("1", 64) + `"`, `"sha256": {"x": "` + strings.Repeat("0", 64) + `"}`,
 	} {
 		k := key(other)
 		require.NotContains(t, seen, k, other)

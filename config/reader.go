@@ -180,7 +180,7 @@ func (r *reader) value(pointer string, v *hujson.Value, dst reflect.Value, tag r
 	}
 	kind := v.Value.Kind()
 	switch {
-	case dst.Type() == reflect.TypeFor[jsontext.Value]():
+	case dst.Type() == reflect.TypeFor[jsontext.Value](), dst.Type() == reflect.TypeFor[pins]():
 		r.raw(pointer, v, dst)
 		return
 	case dst.Kind() == reflect.Pointer && kind == 'n' && tag.Get("nullable") != "":
@@ -272,6 +272,12 @@ func (r *reader) defaults(dst reflect.Value) {
 		case reflect.Int, reflect.Int64:
 			n, _ := strconv.ParseInt(text, 10, 64)
 			to.SetInt(n)
+		case reflect.Slice:
+			if text != "" && to.Type().Elem().Kind() == reflect.String {
+				for item := range strings.SplitSeq(text, ",") {
+					to.Set(reflect.Append(to, reflect.ValueOf(item).Convert(to.Type().Elem())))
+				}
+			}
 		}
 	}
 }

@@ -81,6 +81,9 @@ func (w *schemaWriter) value(t reflect.Type, tag reflect.StructTag) object {
 	switch t {
 	case reflect.TypeFor[jsontext.Value]():
 		return object{}
+	case reflect.TypeFor[pins]():
+		hex := object{"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"}
+		return object{"anyOf": []any{hex, object{"type": "object", "minProperties": 1, "additionalProperties": hex}}}
 	case reflect.TypeFor[builtin](), reflect.TypeFor[process]():
 		w.defs[t.Name()] = w.entry(t)
 		return object{"$ref": "#/$defs/" + t.Name()}
@@ -163,6 +166,14 @@ func scalar(t *testing.T, typ reflect.Type, text string) any {
 		typ = typ.Elem()
 	}
 	switch typ.Kind() {
+	case reflect.Slice:
+		list := []any{}
+		for item := range strings.SplitSeq(text, ",") {
+			if item != "" {
+				list = append(list, item)
+			}
+		}
+		return list
 	case reflect.String:
 		return text
 	case reflect.Bool:
@@ -230,7 +241,7 @@ func TestSchemaAcceptsGoodFiles(t *testing.T) {
 func TestSchemaRefusesBadFiles(t *testing.T) {
 	beyond := []string{
 		"builtin-config", "builtin-config-missing", "builtin-unknown", "duplicate-key-entry", "duplicate-key-env",
-		"duplicate-key-escaped", "duplicate-key-in-config", "duplicate-key-top", "duplicate-name-across", "duplicate-process", "invalid-utf8",
+		"duplicate-key-escaped", "duplicate-key-in-config", "duplicate-key-top", "duplicate-name-across", "http-not-loopback", "http-port", "layers-project", "duplicate-process", "invalid-utf8",
 		"key-strategies-differ", "limits-together", "lone-surrogate", "socket-path-long", "socket-same-path", "timeout-exponent", "too-deep",
 	}
 	schema := committed(t)

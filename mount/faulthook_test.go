@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/hook/hooktest"
 	"github.com/hookd/hookd/hook/serve"
 	"github.com/hookd/hookd/protocol"
@@ -23,7 +24,11 @@ import (
 // which fault it has.
 const faultMode = "MOUNT_TEST_FAULT"
 
+// self starts children through the test binary.
+var self *child.Helper
+
 func TestMain(m *testing.M) {
+	self = child.Main()
 	switch mode, ok := os.LookupEnv(faultMode); {
 	case mode == "reference":
 		serve.Main(hooktest.Hook())

@@ -25,10 +25,11 @@ type Mounted struct {
 
 	process *process // nil for a built-in
 
-	value  any // the built-in
-	events []protocol.Subscription
-	stages []protocol.Stage
-	closed atomic.Bool
+	value    any // the built-in
+	priority int // its own, where the entry does not say
+	events   []protocol.Subscription
+	stages   []protocol.Stage
+	closed   atomic.Bool
 }
 
 // Registration returns the hook with the rules of an entry: the one it was
@@ -59,11 +60,14 @@ func (m *Mounted) registration(e *config.Entry) (*hook.Registration, error) {
 	}
 	r := &hook.Registration{
 		Name: e.Name, Source: e.Source, Priority: e.Priority, Roles: m.roles, Stages: e.Intercept, Events: e.Observe,
-		Match: e.Match, FailPolicy: e.FailPolicy, Required: e.Required, Recheck: e.Recheck, Mode: e.Mode, When: e.When,
+		Match: e.Match, If: e.If, FailPolicy: e.FailPolicy, Required: e.Required, Recheck: e.Recheck, Mode: e.Mode, When: e.When,
 		MayRespond: e.MayRespond, MaxRepeats: e.MaxRepeats, KeyStrategies: e.KeyStrategies,
 		Timeout: e.Timeout, ApprovalTimeout: e.ApprovalTimeout, ObserverTimeout: e.ObserverTimeout,
 	}
 	if m.process == nil {
+		if !e.Prioritised {
+			r.Priority = m.priority
+		}
 		if e.Observe == nil {
 			r.Events = m.events
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -97,13 +98,14 @@ func (m *Mounter) mount(e *config.Entry, generation uint64) (*Mounted, error) {
 		return nil, errors.Join(err, mounted.closeValue())
 	}
 	mounted.events, mounted.stages = b.handles(mounted.roles)
+	mounted.priority = b.Priority
 	return mounted, nil
 }
 
 // job says how to run the process of an entry.
 func (m *Mounter) job(e *config.Entry, generation uint64, log *zap.Logger) job {
 	spec := child.Spec{
-		Name: e.Name, Argv: e.Command, Dir: e.Dir, Env: e.Env, PassEnv: e.PassEnv,
+		Name: e.Name, Argv: e.Command, Dir: e.Dir, Env: e.Env, PassEnv: e.PassEnv, Pins: pinsOf(e),
 		Stderr: func(line []byte, dropped int64) {
 			if dropped > 0 {
 				log.Warn("lines on the hook's stderr were dropped", zap.Int64("bytes", dropped))
@@ -131,14 +133,43 @@ func (m *Mounter) job(e *config.Entry, generation uint64, log *zap.Logger) job {
 		},
 		maxInFlight: e.MaxInFlight, strategies: e.KeyStrategies, files: e.Files, limits: m.Limits,
 		start: func(ctx context.Context) (program, error) {
+			spec.Sandbox = sandboxOf(e)
 			process, err := m.Spawner.Start(ctx, spec)
 			if err != nil {
 				return nil, err
 			}
 			return childProgram{process}, nil
 		},
-		timing: m.timing, jitter: rand.Float64, log: log, onState: m.OnState, onProgress: m.OnProgress,
+		escaped: func() int64 { return m.Spawner.Escaped(e.Name) },
+		timing:  m.timing, jitter: rand.Float64, log: log, onState: m.OnState, onProgress: m.OnProgress,
 	}
+}
+
+// sandboxOf returns an entry's sandbox, in which the files of its command can
+// be read as they are now.
+func sandboxOf(e *config.Entry) *child.Sandbox {
+	if e.Sandbox == nil {
+		return nil
+	}
+	return &child.Sandbox{Read: append(slices.Clip(e.Sandbox.Read), e.CommandFiles()...), Write: e.Sandbox.Write, Network: e.Sandbox.Network}
+}
+
+func pinsOf(e *config.Entry) (pins []child.Pin) {
+	for _, p := range e.Pins {
+		pins = append(pins, child.Pin{Path: p.Path, SHA256: p.SHA256})
+	}
+	return pins
+}
+
+// CheckPins compares the files that an entry pins with what they are now, and
+// reports each that is another one at its place in the config.
+func CheckPins(c *config.Config, e *config.Entry) (problems []*config.LoadError) {
+	for i, p := range pinsOf(e) {
+		if err := p.Check(); err != nil {
+			problems = append(problems, c.ProblemAt(e.Pins[i].Pointer, err.Error()))
+		}
+	}
+	return problems
 }
 
 // childProgram makes one stream of a child's stdin and stdout.

@@ -26,6 +26,7 @@ type program interface {
 	Done() <-chan struct{}
 	Exit() child.Exit
 	StderrTail() []string
+	Confinement() child.Confinement
 	Stop(ctx context.Context) child.Exit
 	Kill()
 }
@@ -40,10 +41,12 @@ type job struct {
 	files       func() []string
 	limits      protocol.Limits
 	// start starts the program; ctx limits the start only.
-	start  func(ctx context.Context) (program, error)
-	timing timing
-	jitter func() float64
-	log    *zap.Logger
+	start func(ctx context.Context) (program, error)
+	// escaped counts the processes that have left the program's group; nil = none.
+	escaped func() int64
+	timing  timing
+	jitter  func() float64
+	log     *zap.Logger
 	// onState is told each change of state, in order, by one goroutine.
 	onState func(name string, s Status)
 	// onProgress is told what the hook says of calls that it still works on.
@@ -64,20 +67,22 @@ type process struct {
 
 	restarts restarts // the supervisor's
 
-	mu      sync.Mutex
-	state   State
-	changed chan struct{} // closed and made anew with each change of state
-	run     *run          // the one that may be called, nil when none
-	program program       // the one that exists, nil when none
-	started time.Time
-	runs    int
-	lastErr error // why the last run ended or did not start
-	unborn  bool  // it did not start
-	welcome *protocol.HookWelcome
-	tail    []string // stderr of the last run
-	noise   map[string]int64
-	garbage string // the last unreadable line
-	print   string // the fingerprint of the files
+	mu       sync.Mutex
+	state    State
+	changed  chan struct{} // closed and made anew with each change of state
+	run      *run          // the one that may be called, nil when none
+	program  program       // the one that exists, nil when none
+	started  time.Time
+	runs     int
+	lastErr  error              // why the last run ended or did not start
+	unborn   bool               // it did not start,
+	suspect  bool               // because a pinned file is not what it was
+	confined *child.Confinement // as it was last started
+	welcome  *protocol.HookWelcome
+	tail     []string // stderr of the last run
+	noise    map[string]int64
+	garbage  string // the last unreadable line
+	print    string // the fingerprint of the files
 }
 
 // restartRequest asks the supervisor for a new run. ctx limits how long calls
@@ -102,12 +107,13 @@ func newProcess(j job) *process {
 // Remote makes the manager leave timeouts to the process.
 func (p *process) Remote() {}
 
-// become sets the state and tells those who wait for it.
-func (p *process) become(s State) {
+// become sets the state and tells those who wait for it. It reports whether it
+// was another one.
+func (p *process) become(s State) bool {
 	p.mu.Lock()
 	if p.state == s {
 		p.mu.Unlock()
-		return
+		return false
 	}
 	p.state = s
 	close(p.changed)
@@ -116,6 +122,18 @@ func (p *process) become(s State) {
 	if p.onState != nil {
 		p.onState(p.name, p.status())
 	}
+	return true
+}
+
+// life returns the run that may be called, nil when none may, and a channel
+// that is closed when the state changes.
+func (p *process) life() (*run, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run == nil || p.run.draining {
+		return nil, p.changed
+	}
+	return p.run, p.changed
 }
 
 // status returns how the process fares.
@@ -128,6 +146,10 @@ func (p *process) status() Status {
 	}
 	if p.lastErr != nil {
 		s.LastError = p.lastErr.Error()
+	}
+	s.Confinement = p.confined
+	if p.escaped != nil {
+		s.Escaped = p.escaped()
 	}
 	if p.program != nil {
 		s.PID, s.StderrTail = p.program.PID(), p.program.StderrTail()
@@ -160,7 +182,7 @@ func (p *process) ready(ctx context.Context) error {
 		switch state {
 		case Ready, Degraded:
 			return nil
-		case Backoff, Failed:
+		case Backoff, Failed, Untrusted:
 			return err
 		case Stopped:
 			return errClosed
@@ -212,6 +234,8 @@ func (p *process) enter() (*run, error) {
 	switch {
 	case p.closing.Err() != nil:
 		f.Outcome, f.Detail = protocol.OutcomeCrash, errClosed.Error()
+	case p.suspect:
+		f.Outcome, f.Detail = protocol.OutcomeUntrustedChanged, brief(p.lastErr)
 	case p.state == Failed:
 		f.Outcome, f.Detail = protocol.OutcomeBreakerOpen, fmt.Sprintf("it ended or did not start %d times in a minute, the last time because %s", p.timing.badRuns, brief(p.lastErr))
 	case p.unborn:

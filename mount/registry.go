@@ -31,6 +31,9 @@ type Builtin struct {
 	// New makes the hook, a value that fills a role of package hook. If it has a
 	// method Close() error, that is called when the hook is not needed any more.
 	New func(c BuiltinContext) (any, error)
+	// Priority is that of an entry which does not say. Those that ship have tens,
+	// security first; 0 to 9 stay free for what must come before them.
+	Priority int
 	// Events and Stages are what the hook is told and asked when its entry does
 	// not say. Nil means all that its roles allow.
 	Events []string
@@ -97,6 +100,15 @@ func (r *Registry) add(b Builtin) error {
 
 // Names returns the names of the built-ins, sorted.
 func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.builtins)) }
+
+// Priority is when an entry's hook is asked: what the entry says, else what its
+// built-in does.
+func (r *Registry) Priority(e *config.Entry) int {
+	if !e.Prioritised && e.Source == hook.InProcess {
+		return r.builtins[e.Name].Priority
+	}
+	return e.Priority
+}
 
 // Check reports what is wrong with the entry of a built-in. It is a
 // [config.Checker].

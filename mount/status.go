@@ -3,6 +3,7 @@ package mount
 import (
 	"time"
 
+	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -21,6 +22,9 @@ const (
 	Backoff State = "backoff"
 	// Failed: it ended or did not start too often. It is tried once a minute.
 	Failed State = "failed"
+	// Untrusted: a file that its entry pins is not what it was. The child is not
+	// started until it is again, which is looked at every half minute.
+	Untrusted State = "untrusted"
 	// Stopping: it is being stopped, for good or to be started anew.
 	Stopping State = "stopping"
 	// Stopped: it was closed.
@@ -57,6 +61,12 @@ type Status struct {
 	// Stages are those the hook took of what it was offered; nil before it was
 	// greeted.
 	Stages []protocol.Stage
+	// Confinement is how the child is limited, as it was last started; nil
+	// before that.
+	Confinement *child.Confinement
+	// Escaped counts the processes that have left the child's group, over all
+	// its lives.
+	Escaped int64
 	// Fingerprint is that of the child's files when it was started.
 	Fingerprint string
 }

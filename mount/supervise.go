@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 func (p *process) supervise() {
 	defer close(p.done)
 	for p.closing.Err() == nil {
-		if !p.restarts.open { // else it stays failed until it has greeted
+		if !p.restarts.open && !p.suspected() { // else it stays failed until it has greeted
 			p.become(Starting)
 		}
 		r, err := p.begin()
@@ -43,17 +44,34 @@ func (p *process) note(err error, unborn bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lastErr, p.unborn = err, unborn
+	_, p.suspect = errors.AsType[*child.ChangedError](err)
+}
+
+// suspected reports whether a pinned file was not what it was when the program
+// was to be started last.
+func (p *process) suspected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.suspect
 }
 
 // pause waits before the next run.
 func (p *process) pause(err error, good bool) {
-	wait := p.restarts.ended(time.Now(), good, p.jitter())
-	if p.restarts.open {
-		p.become(Failed)
+	var wait time.Duration
+	if p.suspected() { // it has not run badly: it has not run
+		wait = p.timing.untrusted
+		if p.become(Untrusted) {
+			p.log.Error("hook is not started: a pinned file is not what it was", zap.Error(err))
+		}
 	} else {
-		p.become(Backoff)
+		wait = p.restarts.ended(time.Now(), good, p.jitter())
+		state := Backoff
+		if p.restarts.open {
+			state = Failed
+		}
+		p.become(state)
+		p.log.Warn("hook is down", zap.Error(err), zap.Duration("next_start_in", wait))
 	}
-	p.log.Warn("hook is down", zap.Error(err), zap.Duration("next_start_in", wait))
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -84,7 +102,9 @@ func (p *process) begin() (*run, error) {
 	}
 	p.mu.Lock()
 	p.program, p.started = program, time.Now()
+	p.suspect = false
 	p.mu.Unlock()
+	p.confine(program.Confinement())
 	r := newRun(p, program, number)
 	if err = r.greet(ctx); err == nil {
 		return r, nil
@@ -99,6 +119,19 @@ func (p *process) begin() (*run, error) {
 		}
 	}
 	return nil, p.dismiss(r, err)
+}
+
+// confine takes note of how the program is limited, and says aloud what of it
+// could not be had.
+func (p *process) confine(c child.Confinement) {
+	p.mu.Lock()
+	known := p.confined != nil && slices.Equal(p.confined.Missing, c.Missing)
+	p.confined = &c
+	p.mu.Unlock()
+	// That this program limits no hook at all is not this hook's affair.
+	if !known && len(c.Missing) > 0 && (len(c.Active) > 0 || len(c.Missing) > 1) {
+		p.log.Warn("hook is not limited in every way", zap.Strings("missing", c.Missing))
+	}
 }
 
 // serve lets calls in until the run ends or has to be ended. The error says

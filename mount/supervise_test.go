@@ -40,6 +40,10 @@ func (f *fakeProgram) Done() <-chan struct{} { return f.done }
 func (f *fakeProgram) Exit() child.Exit      { <-f.done; return f.exit }
 func (f *fakeProgram) StderrTail() []string  { return f.stderr }
 
+func (f *fakeProgram) Confinement() child.Confinement {
+	return child.Confinement{Active: []string{"fake"}}
+}
+
 func (f *fakeProgram) Stop(ctx context.Context) child.Exit {
 	f.Conn.Close()
 	if ctx.Err() != nil {

@@ -11,6 +11,7 @@ type timing struct {
 	badWindow            time.Duration // in this time open the breaker,
 	probe                time.Duration // and then one start is tried per this time
 	proven               time.Duration // a run that lasts so long is good
+	untrusted            time.Duration // between two looks at a pinned file that has changed
 
 	stuck    time.Duration // all slots are held by calls that are overdue
 	timeouts int           // calls in a row without an answer in time
@@ -20,6 +21,9 @@ type timing struct {
 
 	drain time.Duration // for calls in flight, before the child is restarted for what it did
 	exit  time.Duration // how long a failing call waits to learn how the child ended
+
+	canary      time.Duration // between two canaries
+	canaryLimit time.Duration // for the answer to one, whatever the hook may take else
 }
 
 type burstLimit struct {
@@ -31,10 +35,11 @@ func defaultTiming() timing {
 	return timing{
 		greeting:   5 * time.Second,
 		firstPause: 100 * time.Millisecond, maxPause: 30 * time.Second,
-		badRuns: 5, badWindow: time.Minute, probe: time.Minute, proven: time.Minute,
+		badRuns: 5, badWindow: time.Minute, probe: time.Minute, proven: time.Minute, untrusted: 30 * time.Second,
 		stuck: 2 * time.Second, timeouts: 3, oversize: 3,
 		garbage: burstLimit{20, time.Minute}, requests: burstLimit{100, time.Minute},
 		drain: time.Minute, exit: 20 * time.Millisecond,
+		canary: time.Minute, canaryLimit: 30 * time.Second,
 	}
 }
 
