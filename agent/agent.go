@@ -105,6 +105,14 @@ func Canonical(name string) string {
 	return name
 }
 
+// Aliases returns the other names that [Canonical] knows.
+func Aliases() []string {
+	return []string{
+		"claude-code", "claudecode", "codex-cli", "cursor-agent", "copilot-cli", "copilot-vscode", "vs-code", "cascade", "devin", "gemini-cli", "agy",
+		"kiro-cli", "q", "amazon-q", "amazonq", "factory", "qwen-code", "kimi-cli", "grok-build", "hermes-agent",
+	}
+}
+
 // Find returns the dialect of an agent, also by another of its names, or nil
 // when there is none.
 func Find(name string) Dialect {

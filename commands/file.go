@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -167,8 +168,8 @@ func (p *parser) positioned(err error) *FileError {
 		e.Line, e.Column = place(p.content, p.find(a.pointer))
 		return e
 	}
-	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		e.Line, e.Column = place(p.content, int(s.ByteOffset))
+	if m, ok := errors.AsType[*misread](err); ok {
+		e.Line, e.Column = place(p.content, m.offset)
 	}
 	return e
 }
@@ -252,20 +253,21 @@ func (p *parser) file() (*File, error) {
 // syntax finds the place of a mistake that the strict reader only names.
 func (p *parser) syntax(err error) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(p.content))
-	_, place := dec.ReadValue()
-	if s, ok := errors.AsType[*jsontext.SyntacticError](place); ok {
-		return &misread{err, s}
+	_, cause := dec.ReadValue()
+	if s, ok := errors.AsType[*jsontext.SyntacticError](cause); ok {
+		return &misread{err, int(s.ByteOffset)}
+	}
+	if errors.Is(cause, io.ErrUnexpectedEOF) {
+		return &misread{err, len(p.content)}
 	}
 	return err
 }
 
-// misread is a mistake in words, with the library's error for its place.
+// misread is a mistake in words, with its place.
 type misread struct {
 	error
-	at *jsontext.SyntacticError
+	offset int
 }
-
-func (m *misread) Unwrap() error { return m.at }
 
 func unknown(pointer, name string, known ...string) error {
 	hint := protocol.DidYouMean(name, known)

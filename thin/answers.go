@@ -7,7 +7,7 @@ package thin
 // that are not in the table.
 func answerFor(agent, event, want string) (stdout, stderr string, exit int, known bool) {
 	switch agent {
-	case "claude":
+	case "claude", "claude-code", "claudecode":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -92,7 +92,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 		case "PostToolUse deny":
 			return "{\"hookSpecificOutput\":{\"hookEventName\":\"PostToolUse\",\"updatedToolOutput\":\"hookd gave no verdict: {{reason}}\"}}", "", 0, true
 		}
-	case "codex":
+	case "codex", "codex-cli":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -157,7 +157,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 			"Stop ask":
 			return "{}", "", 0, true
 		}
-	case "cursor":
+	case "cursor", "cursor-agent":
 		switch event + " " + want {
 		case "sessionStart ",
 			"sessionStart continue",
@@ -246,7 +246,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 			"beforeMCPExecution ask":
 			return "{\"continue\":true,\"permission\":\"ask\",\"user_message\":\"hookd gave no verdict: {{reason}}\",\"agent_message\":\"hookd gave no verdict: {{reason}}\"}", "", 0, true
 		}
-	case "copilot":
+	case "copilot", "copilot-cli":
 		switch event + " " + want {
 		case "sessionStart ",
 			"sessionStart continue",
@@ -318,7 +318,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 		case "postToolUse deny":
 			return "{\"modifiedResult\":{\"resultType\":\"success\",\"textResultForLlm\":\"hookd gave no verdict: {{reason}}\"}}", "", 0, true
 		}
-	case "vscode":
+	case "vscode", "copilot-vscode", "vs-code":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -357,7 +357,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 		case "PreToolUse ask":
 			return "{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"ask\",\"permissionDecisionReason\":\"hookd gave no verdict: {{reason}}\"}}", "", 0, true
 		}
-	case "windsurf":
+	case "windsurf", "cascade", "devin":
 		switch event + " " + want {
 		case "pre_user_prompt ",
 			"pre_user_prompt deny",
@@ -406,7 +406,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 			"post_cascade_response_with_transcript ask":
 			return "", "", 0, true
 		}
-	case "gemini":
+	case "gemini", "gemini-cli":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -456,7 +456,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 		case "BeforeTool ask":
 			return "{\"decision\":\"ask\",\"reason\":\"hookd gave no verdict: {{reason}}\"}", "", 0, true
 		}
-	case "antigravity":
+	case "antigravity", "agy":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -486,7 +486,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 		case "PreToolUse continue":
 			return "{\"decision\":\"allow\"}", "", 0, true
 		}
-	case "kiro":
+	case "kiro", "kiro-cli", "q", "amazon-q", "amazonq":
 		switch event + " " + want {
 		case "agentSpawn ",
 			"agentSpawn continue",
@@ -511,7 +511,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 			"preToolUse ask":
 			return "", "hookd gave no verdict: {{reason}}", 2, true
 		}
-	case "droid":
+	case "droid", "factory":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -555,7 +555,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 		case "PreCompact deny":
 			return "", "hookd gave no verdict: {{reason}}", 2, true
 		}
-	case "qwen":
+	case "qwen", "qwen-code":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -623,7 +623,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 			"PermissionRequest deny":
 			return "{\"hookSpecificOutput\":{\"hookEventName\":\"PermissionRequest\",\"decision\":{\"behavior\":\"deny\",\"message\":\"hookd gave no verdict: {{reason}}\"}}}", "", 0, true
 		}
-	case "kimi":
+	case "kimi", "kimi-cli":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -779,7 +779,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 			"PreToolUse ask":
 			return "{\"cancel\":true,\"contextModification\":\"\",\"errorMessage\":\"hookd gave no verdict: {{reason}}\"}", "", 0, true
 		}
-	case "grok":
+	case "grok", "grok-build":
 		switch event + " " + want {
 		case "SessionStart ",
 			"SessionStart continue",
@@ -883,7 +883,7 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 			"pre_tool_use ask":
 			return "{\"decision\":\"deny\",\"reason\":\"hookd gave no verdict: {{reason}}\"}", "", 2, true
 		}
-	case "hermes":
+	case "hermes", "hermes-agent":
 		switch event + " " + want {
 		case "on_session_start ",
 			"on_session_start continue",

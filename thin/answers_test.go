@@ -46,7 +46,14 @@ func answerFor(agent, event, want string) (stdout, stderr string, exit int, know
 	switch agent {
 `)
 	for _, d := range agent.All() {
-		fmt.Fprintf(&b, "case %q:\nswitch event + \" \" + want {\n", d.Name())
+		names := []string{fmt.Sprintf("%q", d.Name())}
+		for _, alias := range agent.Aliases() {
+			require.NotNil(t, agent.Find(alias), alias)
+			if agent.Canonical(alias) == d.Name() {
+				names = append(names, fmt.Sprintf("%q", alias))
+			}
+		}
+		fmt.Fprintf(&b, "case %s:\nswitch event + \" \" + want {\n", strings.Join(names, ", "))
 		keys := map[string][]string{}
 		var order []string
 		for _, row := range d.Rows() {
@@ -91,6 +98,17 @@ func TestUnavailableIsWhatTheAgentReads(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestUnavailableToWhomRunsTheHook: some agents run the hooks of others, and
+// what says no to one may say yes to them.
+func TestUnavailableToWhomRunsTheHook(t *testing.T) {
+	cursor := Unavailable("claude", "PreToolUse", "deny", "gone", []byte(`{"cursor_version":"3.7","hook_event_name":"preToolUse"}`))
+	require.Contains(t, string(cursor.Stdout), `"permission":"deny"`)
+	grok := Unavailable("claude", "PreToolUse", "deny", "gone", []byte(`{"hookEventName":"PreToolUse","workspaceRoot":"/"}`))
+	require.Equal(t, 2, grok.Exit)
+	require.Contains(t, string(grok.Stdout), `"decision":"deny"`)
+	require.Equal(t, Unavailable("windsurf", "pre_run_command", "", "gone", nil), Unavailable("devin", "pre_run_command", "", "gone", nil))
 }
 
 func TestUnavailableOfTheUnknown(t *testing.T) {

@@ -7,11 +7,18 @@ package thin
 // guessed from the payload. For those that stay unknown a deny is exit status 2
 // with the reason on standard error, which most agents read as a no.
 func Unavailable(agent, event, want, reason string, payload []byte) Answer {
-	if agent == "" || agent == "auto" {
+	switch runs := surely(payload); {
+	case runs != "" && runs != agent:
+		// It runs the hook that was set up for another agent.
+		agent = runs
+		if named := eventIn(payload); named != "" {
+			event = named
+		}
+	case agent == "" || agent == "auto":
 		agent = guessAgent(payload)
 	}
 	if event == "" || event == "auto" {
-		event = textMember(payload, `"hook_event_name"`)
+		event = eventIn(payload)
 	}
 	stdout, stderr, exit, known := answerFor(agent, event, want)
 	if !known {
@@ -39,14 +46,34 @@ func fill(template string, reason []byte) []byte {
 	}
 }
 
-// guessAgent tells by the surest marks whose payload it is. It is for the
-// moment in which the daemon, which looks closer, is away.
+// surely tells whose payload it is by marks that no other agent sets.
+func surely(payload []byte) string {
+	has := func(name string) bool { return index(payload, name) >= 0 }
+	switch {
+	case has(`"cursor_version"`):
+		return "cursor"
+	case has(`"agent_action_name"`):
+		return "windsurf"
+	case has(`"hookEventName"`) && has(`"workspaceRoot"`):
+		return "grok"
+	}
+	return ""
+}
+
+// guessAgent is for the moment in which the daemon, which looks closer, is
+// away.
 func guessAgent(payload []byte) string {
-	for _, sign := range [...]struct{ mark, agent string }{
-		{`"cursor_version"`, "cursor"}, {`"agent_action_name"`, "windsurf"}, {`"hook_event_name"`, "claude"},
-	} {
-		if index(payload, sign.mark) >= 0 {
-			return sign.agent
+	if index(payload, `"hook_event_name"`) >= 0 {
+		return "claude"
+	}
+	return ""
+}
+
+// eventIn is what a payload calls its event.
+func eventIn(payload []byte) string {
+	for _, name := range [...]string{`"hook_event_name"`, `"hookEventName"`, `"agent_action_name"`} {
+		if event := textMember(payload, name); event != "" {
+			return event
 		}
 	}
 	return ""

@@ -1,6 +1,6 @@
 // Package hermes speaks the format of Hermes' shell hooks: payloads with the
-// event's own data in "extra", and flat answers. A denial has to be said in
-// words: exit codes and time-outs deny nothing.
+// event's own data in "extra", and flat answers. A denial is said in words, because
+// not every version reads an exit code.
 package hermes
 
 import (

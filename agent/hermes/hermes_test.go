@@ -27,8 +27,8 @@ func TestExactAnswers(t *testing.T) {
 	)
 }
 
-// TestExitCodeIsZero holds that a denial is said in words: Hermes goes on after
-// any exit code.
+// TestExitCodeIsZero holds that a denial is said in words, which every version
+// reads.
 func TestExitCodeIsZero(t *testing.T) {
 	agenttest.EachAnswer(t, New(), "testdata/hermes.txtar", func(event, name string, a native.Answer) {
 		require.Zero(t, a.ExitCode, "%s: %s", event, name)

@@ -56,3 +56,13 @@ func TestWriteResultOfTheSameKind(t *testing.T) {
 	changed, _ = WriteResult(jsontext.Value(`"a"`), jsontext.Value(`[{"type":"text","text":"x"},{"type":"text","text":"y"}]`))
 	require.Equal(t, `"xy"`, string(changed))
 }
+
+func TestUnwrap(t *testing.T) {
+	for in, want := range map[string]string{
+		`"{\"a\": 1}"`: `{"a":1}`, `" [1, 2]\n"`: `[1,2]`, `"plain"`: `"plain"`, `"7"`: `"7"`, `{"a":1}`: `{"a":1}`,
+		`"{\"a\":1,\"a\":2}"`: `"{\"a\":1,\"a\":2}"`, `"{"`: `"{"`,
+	} {
+		require.Equal(t, want, string(Unwrap(jsontext.Value(in))), in)
+	}
+	require.Nil(t, Unwrap(nil))
+}
