@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,26 +19,82 @@ const module = "github.com/hookd/hookd/"
 // rooms says which of our packages each folder may import, as ARCHITECTURE.md
 // draws it. A folder that is not listed may import nothing of ours.
 var rooms = map[string][]string{
-	"protocol":       {},
-	"hook":           {"protocol"},
-	"hook/serve":     {"protocol", "hook", "rpc"},
-	"hook/hooktest":  {"protocol", "hook", "hook/serve"},
-	"rpc":            {"protocol"},
-	"manager":        {"hook", "protocol"},
-	"child":          {},
-	"config":         {"protocol", "hook"},
-	"dialect":        {"protocol"},
-	"mount":          {"hook", "protocol", "rpc", "dialect", "child", "config"},
-	"builtin":        {"hook", "protocol"},
-	"client":         {"protocol", "rpc"},
-	"daemon":         {"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "mount", "builtin", "client"},
-	"cmd/hookd/cli":  {"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "mount", "builtin", "client", "daemon", "bench", "conform", "cmd/hookd/demo"},
+	"protocol":      {},
+	"hook":          {"protocol"},
+	"hook/serve":    {"protocol", "hook", "rpc"},
+	"hook/hooktest": {"protocol", "hook", "hook/serve"},
+	"rpc":           {"protocol"},
+	"manager":       {"hook", "protocol"},
+	"child":         {},
+	"dialect":       {"protocol"},
+	"client":        {"protocol", "rpc"},
+
+	// What is judged, and by whom.
+	"condition":       {"protocol", "condition/shell"},
+	"condition/shell": {},
+	"config":          {"protocol", "hook", "condition"},
+	"trust":           {},
+	"commands":        {"protocol", "hook", "child", "condition", "trust"},
+	"mount":           {"hook", "protocol", "rpc", "dialect", "child", "config"},
+	"approval":        {"hook", "protocol", "builtin"},
+	"record":          {"hook", "protocol", "manager"},
+
+	// Coding agents, in their own words. thin imports nothing: it is what they
+	// start for every event.
+	"agent":             {"protocol", "agent/native", "agent/antigravity", "agent/claude", "agent/cline", "agent/copilot", "agent/crush", "agent/cursor", "agent/gemini", "agent/goose", "agent/grok", "agent/hermes", "agent/kiro", "agent/opencode", "agent/openhands", "agent/windsurf"},
+	"agent/native":      {"protocol"},
+	"agent/agenttest":   {"protocol", "agent/native"},
+	"agent/antigravity": {"protocol", "agent/native"},
+	"agent/claude":      {"protocol", "agent/native"},
+	"agent/cline":       {"protocol", "agent/native"},
+	"agent/copilot":     {"protocol", "agent/native", "agent/claude"},
+	"agent/crush":       {"protocol", "agent/native"},
+	"agent/cursor":      {"protocol", "agent/native"},
+	"agent/gemini":      {"protocol", "agent/native"},
+	"agent/goose":       {"protocol", "agent/native"},
+	"agent/grok":        {"protocol", "agent/native"},
+	"agent/hermes":      {"protocol", "agent/native"},
+	"agent/kiro":        {"protocol", "agent/native"},
+	"agent/opencode":    {"protocol", "agent/native"},
+	"agent/openhands":   {"protocol", "agent/native"},
+	"agent/windsurf":    {"protocol", "agent/native"},
+	"thin":              {},
+	"install":           {"protocol", "agent", "agent/native"},
+	"mcp":               {"protocol", "client"},
+
+	// Hooks that ship, each in a room of its own.
+	"builtin":             {"hook", "protocol"},
+	"builtin/cancel":      {"builtin", "hook", "protocol"},
+	"builtin/text":        {"builtin", "protocol"},
+	"builtin/text/corpus": {"builtin/text"},
+	"builtin/secrets":     {"builtin", "builtin/text", "hook", "protocol"},
+	"builtin/pii":         {"builtin", "builtin/secrets", "builtin/text", "hook", "protocol"},
+	"builtin/inputguard":  {"builtin", "builtin/text", "hook", "protocol"},
+
+	"daemon": {
+		"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "condition", "trust", "commands", "mount", "builtin", "client", "agent", "approval", "record",
+		"builtin/cancel", "builtin/text", "builtin/secrets", "builtin/pii", "builtin/inputguard",
+	},
+	"console": {"protocol", "client", "approval"},
+	"cmd/hookd/cli": {
+		"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "condition", "trust", "commands", "mount", "builtin", "client", "agent", "approval", "record", "console", "builtin/cancel",
+		"install", "mcp", "thin", "daemon", "bench", "conform", "cmd/hookd/demo",
+	},
 	"cmd/hookd":      {"cmd/hookd/cli"},
+	"cmd/hookd-hook": {"thin"},
 	"cmd/hookd/demo": {"protocol", "hook", "child", "mount", "client", "daemon", "examples/hooks"},
 	"conform":        {"protocol", "rpc", "child"},
-	"bench":          {"protocol", "hook", "hook/serve", "child", "mount", "daemon"},
+	"bench":          {"protocol", "hook", "hook/serve", "child", "mount", "daemon", "thin"},
+	"bench/profile":  {"bench"},
 	"packaging/man":  {"cmd/hookd/cli"},
 	"docs/img":       {},
+	// Programs and checks for tests.
+	"internal/fault":      {"protocol"},
+	"internal/faultagent": {"protocol", "internal/fault"},
+	"internal/faulthook":  {"protocol", "internal/fault"},
+	"internal/gobuild":    {"child"},
+	"internal/invariant":  {"protocol", "daemon"},
+	"internal/soak":       {"internal/fault", "protocol", "client", "daemon", "rpc", "child", "hook", "internal/faulthook", "internal/invariant", "internal/gobuild"},
 	// Examples show what people outside may use.
 	"examples/agent":       {"protocol", "client"},
 	"examples/hooks":       {}, // the scripts, embedded for the demo
@@ -50,7 +107,6 @@ var only = map[string]string{
 	"os/exec":                          "child",
 	"github.com/sourcegraph/jsonrpc2":  "rpc",
 	"github.com/fsnotify/fsnotify":     "config",
-	"github.com/tailscale/hujson":      "config",
 	"github.com/gofrs/flock":           "rpc",
 	"github.com/evanphx/json-patch/v5": "manager",
 	"github.com/spf13/cobra":           "cmd/hookd/cli",
@@ -77,6 +133,9 @@ func TestHouse(t *testing.T) {
 		}
 		if e.IsDir() && (e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != ".") {
 			return filepath.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); e.IsDir() && path != "." && err == nil {
+			return filepath.SkipDir // a module of its own
 		}
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil

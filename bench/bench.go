@@ -97,6 +97,7 @@ func targets() []target {
 		{"T9", "start, and reload under load, 8 Go hooks", startAndReload, false},
 		{"T10", "a process per event, the same decision", processPerEvent, false},
 		{"T11", "allocations, in-process hook", allocations, false},
+		{"T14", "hookd-hook, a process per event of a coding agent", perEvent, false},
 	}
 }
 
@@ -200,7 +201,7 @@ func (r *run) onCores(one bool, measure func() error) error {
 	if !one || r.Spread {
 		return measure()
 	}
-	back, err := useOneCore()
+	back, err := UseOneCore()
 	if err != nil {
 		return fmt.Errorf("use one core, which --spread does without: %w", err)
 	}

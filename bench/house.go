@@ -91,7 +91,8 @@ func (r *run) start(hooks object) (*house, error) {
 // write replaces the config at once, as editors do.
 func (h *house) write(hooks object) error {
 	text, err := protocol.Marshal(object{
-		"socket": object{"path": "a.sock"}, "control": object{"path": "c.sock"}, "log": object{"level": "error"}, "hooks": hooks,
+		"socket": object{"path": "a.sock"}, "control": object{"path": "c.sock"}, "log": object{"level": "error"}, "record": object{"mode": "off"}, "hooks": hooks,
+		"layers": object{"organisation": []string{}, "user": []string{}, "project": []string{}}, // nothing of this machine's
 	})
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (h *house) ready() bool {
 		h.control = c
 	}
 	s, err := h.status()
-	return err == nil && !slices.ContainsFunc(s.Hooks, func(hook daemon.HookStatus) bool { return hook.State != "ready" })
+	return err == nil && s.Ready && s.Settled() && !slices.ContainsFunc(s.Hooks, func(hook daemon.HookStatus) bool { return hook.State == "failed" })
 }
 
 // ask makes one call of the control socket.
@@ -165,16 +166,25 @@ func (h *house) status() (*daemon.Status, error) {
 }
 
 // usage asks what the daemon has allocated.
-func (h *house) usage() (usage, error) {
-	u := usage{}
-	if _, err := h.process.Stdin().Write([]byte{'\n'}); err != nil {
-		return u, err
-	}
-	line, err := h.usages.ReadBytes('\n')
+func (h *house) usage() (u usage, err error) {
+	line, err := h.order(askUsage, "")
 	if err != nil {
 		return u, err
 	}
 	return u, protocol.Unmarshal(line, &u)
+}
+
+// tell gives the daemon an order and waits until it is done.
+func (h *house) tell(word, path string) error {
+	_, err := h.order(word, path)
+	return err
+}
+
+func (h *house) order(word, path string) ([]byte, error) {
+	if _, err := fmt.Fprintln(h.process.Stdin(), word, path); err != nil {
+		return nil, err
+	}
+	return h.usages.ReadBytes('\n')
 }
 
 func (h *house) dial() (*client, error) { return dial(h.agents) }

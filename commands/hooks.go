@@ -85,6 +85,9 @@ type scripted struct {
 // Remote says that the hook keeps its own time.
 func (c *scripted) Remote() {}
 
+// Abstains says that a script at PermissionRequest may have no opinion.
+func (c *scripted) Abstains() {}
+
 // Holds reports whether the rule means a call or an event: its matcher and its
 // conditions.
 func (c *scripted) Holds(req *protocol.Request) bool {

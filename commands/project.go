@@ -82,6 +82,9 @@ func (p *Projects) Hook() *hook.Registration {
 // Remote says that the hook keeps its own time.
 func (p *Projects) Remote() {}
 
+// Abstains says that most projects have no opinion on a permission.
+func (p *Projects) Abstains() {}
+
 // project is what is known of one folder.
 type project struct {
 	mu    sync.Mutex
@@ -108,6 +111,11 @@ func (p *Projects) Holds(req *protocol.Request) bool {
 		}
 	}
 	return false
+}
+
+// Excludes says that a call without a folder is no project's.
+func (p *Projects) Excludes(req *protocol.Request) bool {
+	return !filepath.IsAbs(req.MetaString("cwd"))
 }
 
 // concerns reports whether a file's rules mean a call.

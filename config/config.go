@@ -192,8 +192,12 @@ type Entry struct {
 	Required        bool
 	Recheck         bool
 	Mode            hook.Mode
-	When            hook.When
-	MayRespond      bool
+	// When is empty when the entry does not say it.
+	When hook.When
+	// OwnTimeout is what timeout_ms of a built-in says that names no stages under
+	// intercept: the limit for whatever it does. 0 = nothing.
+	OwnTimeout time.Duration
+	MayRespond bool
 	// MaxRepeats limits inject per session; nil means unlimited.
 	MaxRepeats    *int
 	KeyStrategies map[string]protocol.KeyStrategy

@@ -179,8 +179,8 @@ type entry struct {
 	// never applied. async: not waited for.
 	Mode hook.Mode `json:"mode" default:"enforce" enum:"enforce,warn,shadow,async"`
 	// Which tool calls an approver is asked about: always, or asked (only those for which an
-	// interceptor asked for approval).
-	When hook.When `json:"when" default:"always" enum:"always,asked"`
+	// interceptor asked for approval). Default: always; of the built-in human: asked.
+	When hook.When `json:"when" enum:"always,asked"`
 	// true: an answer "respond" of this hook stands as it is. false: every approver is asked about it,
 	// also one that is asked on request only; when there is none, no_approver decides.
 	MayRespond bool `json:"may_respond" default:"false"`

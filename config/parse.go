@@ -283,6 +283,9 @@ func (e *Entry) timeouts(f *entry, d *Defaults) {
 		default:
 			e.Timeout = ms(*f.TimeoutMS)
 		}
+		if anywhere && f.ApprovalTimeoutMS == nil {
+			e.OwnTimeout = ms(*f.TimeoutMS)
+		}
 	}
 	if f.ApprovalTimeoutMS != nil {
 		e.ApprovalTimeout = ms(*f.ApprovalTimeoutMS)

@@ -143,7 +143,7 @@ func TestDefaultsOfAnEntry(t *testing.T) {
 		Name: "p", Source: hook.Process, Pointer: "/hooks/processes/p", Enabled: true,
 		Command: []string{"p", "x/y"}, Dir: "/etc/hookd", Dialect: "hookd", Observe: []protocol.Subscription{all},
 		Timeout: 5 * time.Second, ApprovalTimeout: time.Minute, ObserverTimeout: 500 * time.Millisecond,
-		FailPolicy: hook.FailContinue, Mode: hook.Enforce, When: hook.Always, MaxRepeats: &eight,
+		FailPolicy: hook.FailContinue, Mode: hook.Enforce, MaxRepeats: &eight,
 	}
 	require.Equal(t, want, c.Hooks.Entries[1])
 

@@ -47,9 +47,11 @@ func (d *daemon) agentServer(cfg *config.Config) rpc.ServerOptions {
 		},
 		Closed: func(c *rpc.Conn) {
 			d.mu.Lock()
-			defer d.mu.Unlock()
-			delete(d.sessions, sessions[c])
+			s := sessions[c]
+			delete(d.sessions, s)
 			delete(sessions, c)
+			d.mu.Unlock()
+			d.gone(s)
 		},
 	}
 }
@@ -62,7 +64,11 @@ func (d *daemon) authorizeAgent(allowed []int) func(rpc.Creds) error {
 		if err := byUser(c); err != nil {
 			return err
 		}
-		return d.notAHook(c.PID)
+		err := d.notAHook(c.PID)
+		if err != nil {
+			d.book.turnedAway(c, err)
+		}
+		return err
 	}
 }
 
@@ -96,6 +102,7 @@ func (d *daemon) serveStdio(ctx context.Context) error {
 	d.mu.Lock()
 	delete(d.sessions, s)
 	d.mu.Unlock()
+	d.gone(s)
 	return io.EOF
 }
 
@@ -110,6 +117,8 @@ func (s *session) Accept(r *rpc.Request) rpc.Work {
 		return s.event(r)
 	case protocol.MethodHello:
 		return s.hello(r)
+	case protocol.MethodNative:
+		return s.native(r)
 	}
 	return rpc.Work{}
 }
@@ -162,6 +171,9 @@ func (s *session) stage(stage *protocol.StageInfo, r *rpc.Request) rpc.Work {
 // call of this tool that needs approval.
 func (s *session) approverDue(tool string) bool {
 	return slices.ContainsFunc(s.d.manager.Generation().Hooks(), func(h *hook.Registration) bool {
+		if _, rarely := h.Roles.Value.(hook.Abstainer); rarely {
+			return false
+		}
 		return h.Handles(protocol.StageApproveTool) && h.Mode != hook.Shadow && h.Mode != hook.Async && h.Match.Matches(tool, true, s.caller.Name)
 	})
 }
@@ -182,6 +194,7 @@ func (s *session) event(r *rpc.Request) rpc.Work {
 		return refuse(bad)
 	}
 	s.saw(string(ev.Kind))
+	s.d.book.event(s.caller, ev)
 	s.d.manager.Publish(s.caller, ev)
 	if r.Notification() {
 		return rpc.Work{}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hookd/hookd/child"
+	"github.com/hookd/hookd/commands"
 	"github.com/hookd/hookd/config"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/manager"
@@ -28,7 +29,9 @@ type CheckOptions struct {
 	NoStart bool
 	// Builtins are kinds of in-process hooks besides those that ship.
 	Builtins []mount.Builtin
-	Version  string
+	// Helper limits what hook processes may do, as in [Options].
+	Helper  *child.Helper
+	Version string
 	// Stderr is where built-ins write that log there; nil drops it.
 	Stderr io.Writer
 	// Call, when set, is run through the hooks that started, as a dry run.
@@ -37,31 +40,51 @@ type CheckOptions struct {
 
 // CheckReport is what a check found.
 type CheckReport struct {
-	Hooks []CheckedHook
+	Hooks []CheckedHook `json:"hooks"`
 	// Problems make the config unusable, each with its place.
-	Problems []string
+	Problems []string `json:"problems"`
 	// Warnings do not.
-	Warnings []string
+	Warnings []string `json:"warnings"`
+	// CommandFiles are the files of command hooks that are there.
+	CommandFiles []CommandFile
 	// Result is the answer to CheckOptions.Call.
-	Result *protocol.Result
+	Result *protocol.Result `json:"-"`
+}
+
+// CommandFile is a hooks.json with its hooks, in the order in which they are
+// asked.
+type CommandFile struct {
+	Path  string
+	Layer string
+	Hooks []string
 }
 
 // CheckedHook is one entry.
 type CheckedHook struct {
-	Name     string
-	Source   hook.Source
-	Disabled bool
+	Name     string      `json:"name"`
+	Source   hook.Source `json:"source"`
+	Disabled bool        `json:"disabled"`
 	// Started is false when it was not tried or failed; Greeted is what the
-	// hook calls itself, and Took how long start and greeting took.
-	Started bool
-	Greeted string
-	Took    time.Duration
+	// hook calls itself, and Took how long start and greeting took, which
+	// TookUS has in microseconds.
+	Started bool          `json:"started"`
+	Greeted string        `json:"greeted"`
+	Took    time.Duration `json:"-"`
+	TookUS  int64         `json:"took_us"`
 	// Active are the stages and events it has; Rules what is set for it.
-	Active []string
-	Rules  []string
+	Active []string `json:"active"`
+	Rules  []string `json:"rules"`
+	// Limits say how a process is limited; nil for a built-in, and for one that
+	// was not started.
+	Limits *child.Confinement `json:"limits,omitzero"`
+	// Pins are the files whose content is fixed, as they are named.
+	Pins []string `json:"pins,omitzero"`
+	// Canary is the answer to the hook's canary; nil = it has none, or was not
+	// asked.
+	Canary *mount.CanaryStatus `json:"canary,omitzero"`
 	// Error says why it does not start, with its last lines on stderr.
-	Error  string
-	Stderr []string
+	Error  string   `json:"error"`
+	Stderr []string `json:"stderr"`
 }
 
 // Check loads a config, starts and greets every enabled hook, stops them, and
@@ -71,7 +94,7 @@ func Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	registry, err := mount.NewRegistry(append(shipped(o.Stderr), o.Builtins...)...)
+	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
 	if err != nil {
 		return nil, fmt.Errorf("built-in hooks: %w", err)
 	}
@@ -83,7 +106,7 @@ func Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if !cfg.Hooks.Enabled {
 		report.Warnings = append(report.Warnings, "hooks.enabled is false: nothing is checked, every stage answers continue")
 	}
-	spawner := child.NewSpawner()
+	spawner := child.New(child.Options{Helper: o.Helper, Adopt: o.Helper != nil})
 	defer spawner.Close()
 	c := checker{
 		CheckOptions: o, cfg: cfg, report: report,
@@ -93,7 +116,9 @@ func Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 		}),
 	}
 	defer c.close()
+	c.files()
 	c.start(ctx)
+	c.try(ctx)
 	c.together(ctx)
 	return report, nil
 }
@@ -104,6 +129,27 @@ type checker struct {
 	mounter *mount.Mounter
 	report  *CheckReport
 	running []*mountedHook
+	scripts []*hook.Registration
+}
+
+// files reads the files of command hooks.
+func (c *checker) files() {
+	files, err := commands.Load(layerFiles(c.cfg.Layers)...)
+	if err != nil {
+		c.report.Problems = append(c.report.Problems, strings.Split(err.Error(), "\n")...)
+	}
+	c.scripts = commands.Registrations(files, commands.NewRunner(commands.RunnerOptions{}))
+	for _, f := range files {
+		r := CommandFile{Path: f.Path, Layer: f.Layer.String()}
+		for _, h := range f.Hooks(f.Layer, 0, nil) {
+			r.Hooks = append(r.Hooks, h.Name)
+		}
+		if f.Disabled {
+			c.report.Warnings = append(c.report.Warnings, f.Path+" is disabled: nothing in it runs")
+		}
+		c.report.Warnings = append(c.report.Warnings, f.Warnings...)
+		c.report.CommandFiles = append(c.report.CommandFiles, r)
+	}
 }
 
 // start starts every enabled hook, side by side, and notes how it went.
@@ -132,21 +178,94 @@ func (c *checker) start(ctx context.Context) {
 	defer cancel()
 	for i := range list {
 		e := &c.cfg.Hooks.Entries[i]
-		h := CheckedHook{Name: e.Name, Source: e.Source, Disabled: !e.Enabled, Active: active(e.Intercept, e.Observe), Rules: rules(e)}
+		h := CheckedHook{Name: e.Name, Source: e.Source, Disabled: !e.Enabled, Active: active(e.Intercept, e.Observe), Rules: rules(e), Pins: pinned(e), Stderr: []string{}}
 		if l := list[i]; l.h != nil {
 			if l.err = l.h.mounted.Ready(ctx); l.err == nil {
 				l.err = h.describe(l.h)
 			}
 			s := l.h.mounted.Status()
-			h.Took, h.Greeted, h.Stderr = time.Since(l.began), s.Greeted, s.StderrTail
+			h.Took, h.Greeted, h.Stderr, h.Limits = time.Since(l.began), s.Greeted, s.StderrTail, s.Confinement
+			h.TookUS = h.Took.Microseconds()
 			h.Started = l.err == nil
 			list[i].err = l.err
 		}
 		if err := list[i].err; err != nil {
 			h.Error = err.Error()
-			c.report.Problems = append(c.report.Problems, c.cfg.Problem(e, err.Error()).Error())
+			c.report.Problems = append(c.report.Problems, c.problems(e, err)...)
 		}
+		c.warn(e, &h)
 		c.report.Hooks = append(c.report.Hooks, h)
+	}
+}
+
+// problems names why a hook does not start: changed files each at its place.
+func (c *checker) problems(e *config.Entry, err error) (list []string) {
+	for _, changed := range mount.CheckPins(c.cfg, e) {
+		list = append(list, changed.Error())
+	}
+	if list == nil {
+		list = append(list, c.cfg.Problem(e, err.Error()).Error())
+	}
+	return list
+}
+
+// warn says what is asked for and not in force.
+func (c *checker) warn(e *config.Entry, h *CheckedHook) {
+	say := func(pointer, text string) {
+		c.report.Warnings = append(c.report.Warnings, c.cfg.ProblemAt(pointer, text).Error())
+	}
+	var missing []string
+	if h.Limits != nil {
+		missing = h.Limits.Missing
+	} else if c.NoStart && e.Sandbox != nil {
+		missing = child.Gaps(sandbox(e))
+	}
+	if len(missing) > 0 {
+		say(e.Pointer, "not in force on this system: "+strings.Join(missing, "; "))
+	}
+	// A pinned interpreter runs whatever its script says.
+	if len(e.Pins) == 1 && e.Pins[0].Path == e.Command[0] {
+		for _, file := range e.CommandFiles() {
+			if file != e.Pins[0].File() {
+				say(e.Pins[0].Pointer, fmt.Sprintf("only the program is pinned, not %s, which it is called with: name both, as in {%q: …}", file, filepath.Base(file)))
+			}
+		}
+	}
+}
+
+func sandbox(e *config.Entry) *child.Sandbox {
+	return &child.Sandbox{Read: e.Sandbox.Read, Write: e.Sandbox.Write, Network: e.Sandbox.Network}
+}
+
+func pinned(e *config.Entry) (files []string) {
+	for _, p := range e.Pins {
+		files = append(files, p.Path)
+	}
+	return files
+}
+
+// try asks the hooks that have started their canaries.
+func (c *checker) try(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, tryWithin, fmt.Errorf("no answer within %s", tryWithin))
+	defer cancel()
+	for _, h := range c.running { // all at once
+		if h.canary = c.mounter.Canary(h.mounted, h.entry, nil); h.canary != nil {
+			defer h.canary.Close()
+		}
+	}
+	for _, h := range c.running {
+		if h.canary == nil {
+			continue
+		}
+		i := slices.IndexFunc(c.report.Hooks, func(r CheckedHook) bool { return r.Name == h.entry.Name })
+		if !c.report.Hooks[i].Started {
+			continue
+		}
+		if err := h.canary.First(ctx); err != nil {
+			c.report.Problems = append(c.report.Problems, c.cfg.ProblemAt(h.entry.Canary.Pointer, err.Error()).Error())
+		}
+		status := h.canary.Status()
+		c.report.Hooks[i].Canary = &status
 	}
 }
 
@@ -167,13 +286,14 @@ func (c *checker) together(ctx context.Context) {
 	}
 	var regs []*hook.Registration
 	for _, h := range c.running {
-		r, err := h.mounted.Registration(h.entry)
+		r, err := h.registration()
 		if err != nil {
 			c.report.Problems = append(c.report.Problems, err.Error())
 			return
 		}
 		regs = append(regs, r)
 	}
+	regs = append(regs, c.scripts...)
 	g, err := manager.NewGeneration(1, rulesOf(c.cfg), regs)
 	if err != nil {
 		c.report.Problems = append(c.report.Problems, c.cfg.Path+": "+err.Error())

@@ -39,9 +39,10 @@ type SubscribeParams struct {
 // controller serves one connection of the control socket. Nothing here waits
 // for a hook, except what asks for one.
 type controller struct {
-	d    *daemon
-	feed *manager.Feed
-	done chan struct{} // the feed's goroutine has ended
+	d     *daemon
+	creds rpc.Creds // of the one who rules
+	feed  *manager.Feed
+	done  chan struct{} // the feed's goroutine has ended
 }
 
 func (d *daemon) controlServer(cfg *config.Config) rpc.ServerOptions {
@@ -51,7 +52,7 @@ func (d *daemon) controlServer(cfg *config.Config) rpc.ServerOptions {
 		Authorize:      d.authorize(cfg.Control.AllowUIDs),
 		Log:            d.log.Named("control"),
 		Open: func(c *rpc.Conn) rpc.Options {
-			ctl := &controller{d: d}
+			ctl := &controller{d: d, creds: c.Creds}
 			d.mu.Lock()
 			controllers[c] = ctl
 			d.mu.Unlock()
@@ -77,12 +78,16 @@ func (c *controller) Accept(r *rpc.Request) rpc.Work {
 		return rpc.Work{Run: func(context.Context) ([]byte, error) { return protocol.Marshal(c.d.status()) }}
 	case MethodReload:
 		return reloading(func(ctx context.Context) (*ReloadResult, error) {
-			return c.d.ask(ctx, func(ctx context.Context) (*ReloadResult, error) { return c.d.reloadAndTell(ctx, "asked for") })
+			return c.d.ask(withRuler(ctx, c.creds), func(ctx context.Context) (*ReloadResult, error) { return c.d.reloadAndTell(ctx, "asked for") })
 		})
 	case MethodRestart, MethodEnable, MethodDisable:
 		return c.hook(r)
 	case MethodSubscribe:
 		return c.subscribe(r)
+	case MethodApprovalsList, MethodApprovalsApprove, MethodApprovalsDeny, MethodApprovalsRules, MethodApprovalsRevoke:
+		return c.approvals(r)
+	case MethodSessionsList, MethodSessionsShow, MethodSessionsCancel, MethodSessionsResume:
+		return c.noted(r, c.sessionsOf(r))
 	}
 	return rpc.Work{}
 }
@@ -120,7 +125,7 @@ func (c *controller) hook(r *rpc.Request) rpc.Work {
 		return refuse(protocol.InvalidParams("for_ms", "must not be negative"))
 	}
 	return reloading(func(ctx context.Context) (*ReloadResult, error) {
-		return c.d.ask(ctx, func(ctx context.Context) (*ReloadResult, error) {
+		return c.d.ask(withRuler(ctx, c.creds), func(ctx context.Context) (*ReloadResult, error) {
 			if r.Method == MethodRestart {
 				return c.d.renew(ctx, p.Name)
 			}

@@ -8,6 +8,8 @@
 //     hook can hold up.
 //   - reload.go turns each good version of the config into a generation,
 //     overrides.go lets an operator outrank it, hooks.go keeps the running hooks.
+//   - people.go is where persons rule: approvals.go and sessions.go.
+//   - record.go keeps the durable record of what was decided.
 //   - status.go says how everybody fares.
 //   - systemd.go keeps a service manager informed and takes its sockets.
 package daemon
@@ -19,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,6 +36,7 @@ import (
 
 	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/client"
+	"github.com/hookd/hookd/commands"
 	"github.com/hookd/hookd/config"
 	"github.com/hookd/hookd/manager"
 	"github.com/hookd/hookd/mount"
@@ -45,7 +49,8 @@ import (
 const (
 	drainCalls     = 5 * time.Second
 	drainObservers = 300 * time.Millisecond
-	stopHooks      = 4600 * time.Millisecond
+	stopHooks      = 4100 * time.Millisecond
+	closeRecord    = 500 * time.Millisecond
 )
 
 // Options say how to run.
@@ -58,8 +63,18 @@ type Options struct {
 	Stdio io.ReadWriteCloser
 	// Builtins are kinds of in-process hooks besides those that ship.
 	Builtins []mount.Builtin
-	// Recorder is shown every answer before it is sent; nil = none.
+	// Helper limits what hook processes may do, see [child.Main]; nil = they may
+	// do what hookd may.
+	Helper *child.Helper
+	// Alone says that this process is hookd and nothing else. It then adopts
+	// what hooks leave behind, and hides its memory from other processes of its
+	// user unless it logs at level debug. Only Linux can do both.
+	Alone bool
+	// Recorder is shown every answer before it is sent, beside the durable record
+	// that the config asks for; nil = none. An error of either makes it a no.
 	Recorder manager.Recorder
+	// Metrics serves GET /metrics at the HTTP door; nil = there are none.
+	Metrics http.Handler
 	// Version is what hookd calls its version.
 	Version string
 	// Stderr gets the log; nil = os.Stderr.
@@ -91,6 +106,10 @@ type daemon struct {
 	bytes    *rpc.Budget
 	agents   *rpc.Server
 	control  *rpc.Server
+	scripts  *commands.Runner
+	door     *httpDoor // nil: the config leaves it shut
+	people   *people
+	book     *book
 	sockets  Sockets
 	handed   inherited
 	started  time.Time
@@ -114,6 +133,9 @@ type daemon struct {
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	mounted  map[*mount.Mounted]struct{} // all that are not closed
+	heard    map[string]SeenAgent        // coding agents, by name
+
+	retries retries // of coding agents
 
 	refused atomic.Int64 // stage calls sent as notifications
 	dropped atomic.Int64 // events that are not an agent's to send
@@ -132,10 +154,10 @@ func Run(ctx context.Context, o Options) error {
 	d := &daemon{
 		Options: o, level: zap.NewAtomicLevel(), stages: protocol.NewStageTable(), started: time.Now(),
 		requests: make(chan request), refresh: make(chan struct{}, 1), news: make(chan struct{}, 1), sessions: map[*session]struct{}{},
-		mounted: map[*mount.Mounted]struct{}{},
+		mounted: map[*mount.Mounted]struct{}{}, people: &people{}, book: newBook(),
 	}
 	var err error
-	if d.registry, err = mount.NewRegistry(append(shipped(o.Stderr), o.Builtins...)...); err != nil {
+	if d.registry, err = mount.NewRegistry(slices.Concat(shipped(o.Stderr), d.people.builtins(), d.book.builtins(), o.Builtins)...); err != nil {
 		return fmt.Errorf("built-in hooks: %w", err)
 	}
 	cfg, err := d.load()
@@ -162,9 +184,10 @@ func (d *daemon) load() (*config.Config, error) {
 }
 
 func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
-	// The sockets come first: a second daemon must stop here, before it starts
-	// any hook.
-	control, agents, err := d.listen(cfg)
+	// The record and the sockets come first: a second daemon must stop here,
+	// before it starts any hook.
+	control, agents, err := d.openPlaces(ctx, cfg)
+	defer d.closeBook(closeRecord) // last, when nobody decides anything any more
 	if err != nil {
 		return err
 	}
@@ -174,18 +197,29 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	}
 
 	d.bytes = rpc.NewBudget(cfg.Limits.MaxBytesInFlight)
-	d.manager = manager.New(manager.Options{Log: d.log.Named("manager"), Recorder: d.Recorder})
-	d.spawner = child.NewSpawner()
+	d.manager = manager.New(manager.Options{Log: d.log.Named("manager"), Recorder: d.recorder()})
+	d.spawner = child.New(child.Options{Helper: d.Helper, Adopt: d.Alone})
 	defer d.spawner.Close()
+	d.openPeople(d.book.peopleStores())
 	d.mounter = mount.NewMounter(mount.MounterOptions{
 		Registry: d.registry, Spawner: d.spawner, Log: d.log.Named("hook"), Limits: cfg.Limits,
 		Server: d.software(), Folder: filepath.Dir(d.ConfigPath), OnState: d.hookState, OnProgress: d.hookProgress,
 	})
+	if d.Helper == nil {
+		d.log.Info("hook processes are not limited: this program does not start them through itself")
+	}
+	d.scripts = commands.NewRunner(commands.RunnerOptions{Spawner: d.spawner, Progress: d.scriptProgress, Getenv: d.Getenv})
 	if err := d.firstGeneration(ctx, cfg); err != nil {
 		d.takeDown()
 		return err
 	}
-	d.agents = rpc.NewServer(d.agentServer(cfg))
+	d.book.begun(cfg, d.manager.Generation().Number, d.Version)
+	door, err := d.openHTTP(cfg)
+	if err != nil {
+		d.takeDown()
+		return err
+	}
+	d.agents = rpc.NewServer(d.knowing(d.agentServer(cfg)))
 	d.control = rpc.NewServer(d.controlServer(cfg))
 
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -205,15 +239,24 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 		})
 		parts.Go(func() { serve("control socket", d.control, control) })
 	}
+	if door != nil {
+		parts.Go(func() {
+			if err := door.serve(); err != nil {
+				stop(err)
+			}
+		})
+		d.door = door
+	}
 	if w := d.watch(serving); w != nil {
 		defer w.Close()
 	}
 	parts.Go(func() { d.reloads(serving) })
+	parts.Go(func() { d.watchLayers(serving) })
 	informing, stopInforming := context.WithCancel(serving)
 	defer stopInforming()
 	parts.Go(func() { d.keepInformed(informing) })
 	if d.Stdio != nil {
-		parts.Go(func() { stop(d.serveStdio(serving)) })
+		parts.Go(func() { stop(d.serveStdio(parent(serving))) })
 	}
 	d.log.Info("serving", zap.String("socket", d.sockets.Agents), zap.String("control_socket", d.sockets.Control),
 		zap.String("config", d.ConfigPath), zap.Int("hooks", len(d.manager.Generation().Hooks())), zap.String("version", d.Version))
@@ -233,6 +276,30 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	d.tell(systemd.SdNotifyStopping, "STATUS=shutting down")
 	d.shutdown(func() { stop(context.Canceled); parts.Wait() })
 	return err
+}
+
+// openPlaces opens the record and the two sockets. Of two hookds the one
+// without sockets leaves, whoever was first at the record.
+func (d *daemon) openPlaces(ctx context.Context, cfg *config.Config) (control, agents net.Listener, err error) {
+	kept := d.openBook(cfg, RecordPath(cfg, d.sockets.Agents, d.Getenv))
+	if kept != nil && !isTaken(kept) {
+		return nil, nil, kept
+	}
+	if control, agents, err = d.listen(cfg); err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case kept == nil:
+		return control, agents, nil
+	case agents == nil:
+		return nil, nil, d.openOwnBook(cfg)
+	}
+	if err := d.awaitBook(ctx, cfg, kept); err != nil {
+		control.Close()
+		agents.Close()
+		return nil, nil, err
+	}
+	return control, agents, nil
 }
 
 // listen opens the two sockets. A hookd that is the child of an agent does
@@ -272,21 +339,28 @@ func (d *daemon) shutdown(stopParts func()) {
 
 	d.manager.DenyApprovals(manager.ErrShuttingDown)
 	calls, stopCalls := context.WithTimeoutCause(ctx, drainCalls, manager.ErrShuttingDown)
+	var doors sync.WaitGroup
+	if d.door != nil {
+		doors.Go(func() { d.door.shutdown(calls) })
+	}
 	if err := d.agents.Shutdown(calls); err != nil {
 		d.log.Warn("calls were cut short", zap.Error(err))
 	}
+	doors.Wait()
 	stopCalls()
 	observers, stopObservers := context.WithTimeout(ctx, drainObservers)
 	if err := d.manager.Close(observers); err != nil {
 		d.log.Warn("observers were cut short", zap.Error(err))
 	}
 	stopObservers()
+	dropCanaries(d.current().hooks, nil)
 	hooks, stopStopping := context.WithTimeout(ctx, stopHooks)
 	d.closeHooks(hooks)
 	stopStopping()
 	// Serve of the control socket is among the parts.
 	d.control.Close()
 	stopParts()
+	dropCanaries(d.set.hooks, nil) // of a reload that has come in between
 	d.drains.Wait()
 	d.log.Info("stopped")
 }
@@ -295,6 +369,7 @@ func (d *daemon) shutdown(stopParts func()) {
 func (d *daemon) takeDown() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopHooks)
 	defer cancel()
+	dropCanaries(d.set.hooks, nil)
 	d.closeHooks(ctx)
 	// Nothing was served, so there is nothing that could be cut short.
 	_ = d.manager.Close(ctx)
@@ -311,7 +386,9 @@ func (d *daemon) authorize(allowed []int) func(rpc.Creds) error {
 			return nil
 		}
 		d.denied.Add(1)
-		return fmt.Errorf("user %d may not connect here", c.UID)
+		err := fmt.Errorf("user %d may not connect here", c.UID)
+		d.book.turnedAway(c, err)
+		return err
 	}
 }
 
@@ -332,5 +409,10 @@ func (d *daemon) setLevel(name string) {
 	// The config has been checked, and an unknown word would leave the level.
 	if l, err := zapcore.ParseLevel(strings.ToLower(name)); err == nil {
 		d.level.SetLevel(l)
+	}
+	if d.Alone {
+		if err := hideMemory(d.level.Level() != zapcore.DebugLevel); err != nil {
+			d.log.Warn("the memory of hookd can be read by other processes of its user", zap.Error(err))
+		}
 	}
 }

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hookd/hookd/daemon"
+	"github.com/hookd/hookd/internal/invariant"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -39,12 +42,26 @@ func childFaults() []fault {
 		}},
 		{name: "crash-is-passed-over", entry: passes(map[string]any{}), play: func(t *testing.T, p *patient) {
 			c := p.caller(t)
-			c.ask(orders{Signal: syscall.SIGKILL, Silent: true}).passes(p.name, protocol.OutcomeCrash, "it ")
+			c.ask(orders{Signal: int(syscall.SIGKILL), Silent: true}).passes(p.name, protocol.OutcomeCrash, "it ")
 			c.done()
 			p.named(t, "killed by SIGKILL")
 			p.recovered(t, 1)
 		}},
-		{name: "never-answers", entry: map[string]any{"timeout_ms": 500}, play: func(t *testing.T, p *patient) {
+		{name: "dies-of-a-signal", play: func(t *testing.T, p *patient) {
+			c := p.caller(t)
+			c.ask(orders{Signal: int(syscall.SIGSEGV), Silent: true}).denies(p.name, protocol.OutcomeCrash)
+			c.done()
+			p.named(t, "it was killed by SIGSEGV")
+			p.recovered(t, 1)
+		}},
+		{name: "is-stopped", waits: true, entry: map[string]any{"timeout_ms": 500}, play: func(t *testing.T, p *patient) {
+			c := p.caller(t)
+			c.ask(orders{Signal: int(syscall.SIGSTOP), Silent: true}).denies(p.name, protocol.OutcomeTimeout)
+			c.done()
+			p.named(t, "held by calls without an answer for 2s")
+			p.recovered(t, 1)
+		}},
+		{name: "never-answers", waits: true, entry: map[string]any{"timeout_ms": 500}, play: func(t *testing.T, p *patient) {
 			pid := p.status(t).PID
 			c := p.caller(t)
 			begin := time.Now()
@@ -56,7 +73,7 @@ func childFaults() []fault {
 			require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 			p.recovered(t, 1)
 		}},
-		{name: "never-answers-is-passed-over", entry: passes(map[string]any{"timeout_ms": 500, "max_in_flight": 4}), play: func(t *testing.T, p *patient) {
+		{name: "never-answers-is-passed-over", waits: true, entry: passes(map[string]any{"timeout_ms": 500, "max_in_flight": 4}), play: func(t *testing.T, p *patient) {
 			c := p.caller(t)
 			for range 3 {
 				c.ask(orders{Silent: true}).passes(p.name, protocol.OutcomeTimeout, "no answer within 500ms")
@@ -74,7 +91,7 @@ func childFaults() []fault {
 			c.done() // nothing more came
 			p.recovered(t, 0)
 		}},
-		{name: "ignores-the-end", how: "stubborn=FILE", play: func(t *testing.T, p *patient) {
+		{name: "ignores-the-end", mode: "ignoreterm -until FILE", waits: true, play: func(t *testing.T, p *patient) {
 			pid := p.status(t).PID
 			p.mark(t) // the next one will be docile
 			begin := time.Now()
@@ -91,10 +108,11 @@ func childFaults() []fault {
 			require.Less(t, time.Since(begin), 10*time.Second, "its pipes are closed by hookd")
 			c.done()
 			p.named(t, "it ended with exit status 0")
-			until(t, "what it left is gone", func() bool { return syscall.Kill(leftBy(t, p), 0) == syscall.ESRCH })
+			until(t, "what it left is gone", func() bool { return syscall.Kill(leftBy(t, p.status(t)), 0) == syscall.ESRCH })
 			p.recovered(t, 1)
 		}},
-		// hookd can't follow a process that leaves, but it must not suffer.
+		// This hookd is a part of another process and adopts nobody, so it can't
+		// follow a process that leaves; but it must not suffer.
 		{name: "leaves-a-process-outside", play: func(t *testing.T, p *patient) {
 			c := p.caller(t)
 			begin := time.Now()
@@ -102,10 +120,30 @@ func childFaults() []fault {
 			require.Less(t, time.Since(begin), 10*time.Second, "its pipes are closed by hookd")
 			c.done()
 			p.named(t, "it ended with exit status 0")
-			require.NoError(t, syscall.Kill(leftBy(t, p), syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(leftBy(t, p.status(t)), syscall.SIGKILL))
 			p.recovered(t, 1)
 		}},
-		{name: "crash-loop", how: "crash=FILE", entry: map[string]any{"required": true}, play: func(t *testing.T, p *patient) {
+		{name: "starts-hundreds-of-processes", play: func(t *testing.T, p *patient) {
+			const forks = 300
+			group := p.status(t).PID
+			c := p.caller(t)
+			c.begin(orders{Forks: forks, After: p.file})
+			until(t, "they run", func() bool { return !invariant.Counts || inGroup(t, group) > forks })
+			p.status(t)
+			p.mark(t)
+			c.answer().continues(p.name)
+			p.d.restart(t, p.name)
+			until(t, "they are gone", func() bool { return inGroup(t, group) == 0 })
+			c.done()
+			p.recovered(t, 0)
+		}},
+		{name: "uses-all-cores-and-much-memory", play: func(t *testing.T, p *patient) {
+			c := p.caller(t)
+			c.ask(orders{BurnMS: 500, Alloc: 256 << 20}).continues(p.name)
+			c.done()
+			p.recovered(t, 0)
+		}},
+		{name: "crash-loop", mode: "crashloop=300ms -while FILE", waits: true, entry: map[string]any{"required": true}, play: func(t *testing.T, p *patient) {
 			p.mark(t)
 			p.d.restart(t, p.name)
 			until(t, "the breaker opens", func() bool { return p.status(t).State == "failed" })
@@ -123,7 +161,7 @@ func childFaults() []fault {
 			p.d.restart(t, p.name)
 			p.recovered(t, 0)
 		}},
-		{name: "does-not-read", entry: map[string]any{"timeout_ms": 1500, "max_in_flight": 4}, play: func(t *testing.T, p *patient) {
+		{name: "does-not-read", waits: true, entry: map[string]any{"timeout_ms": 1500, "max_in_flight": 4}, play: func(t *testing.T, p *patient) {
 			c := p.caller(t)
 			c.begin(orders{Deaf: p.file})
 			p.says(t, "deaf")
@@ -132,7 +170,7 @@ func childFaults() []fault {
 			}
 			for range 21 { // some have a place and some wait for one, and none gets through
 				v := c.answer()
-				require.Contains(t, []string{"timeout", "overloaded", "crash", "starting"}, v.outcome(p.name), v.text)
+				require.Contains(t, []protocol.Outcome{protocol.OutcomeTimeout, protocol.OutcomeOverloaded, protocol.OutcomeCrash, protocol.OutcomeStarting}, v.outcome(p.name), v.text)
 				require.Equal(t, "deny_tool", v.Action, v.text)
 			}
 			c.done()
@@ -141,16 +179,35 @@ func childFaults() []fault {
 	}
 }
 
-// leftBy is the id of the process that the hook has left behind.
-func leftBy(t *testing.T, p *patient) int {
+// leftBy is the id of the process that a hook has left behind, which it told on
+// stderr.
+func leftBy(t *testing.T, h daemon.HookStatus) int {
 	t.Helper()
-	for _, line := range append(strings.Split(p.status(t).LastError, " | "), p.status(t).Stderr...) {
+	for _, line := range append(strings.Split(h.LastError, " | "), h.Stderr...) {
 		if _, id, ok := strings.Cut(line, "left "); ok {
 			pid, err := strconv.Atoi(id)
 			require.NoError(t, err)
 			return pid
 		}
 	}
-	t.Fatalf("nothing is known of it: %+v", p.status(t))
+	t.Fatalf("nothing is known of it: %+v", h)
 	return 0
+}
+
+// inGroup counts the processes of a process group, zombies aside.
+func inGroup(t testing.TB, group int) (n int) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(f) > 2 && f[2] == strconv.Itoa(group) && f[0] != "Z" {
+			n++
+		}
+	}
+	return n
 }

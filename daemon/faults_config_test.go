@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hookd/hookd/daemon"
+	"github.com/hookd/hookd/protocol"
 )
 
 // yesScript is a hook that says yes to everything.
@@ -75,7 +76,7 @@ func hooksThatCantBeStarted(t *testing.T) {
 	var names []string
 	for _, b := range brokenStarts {
 		names = append(names, b.name)
-		entries[b.name] = puppetEntry(t, "", map[string]any{"command": []string{filepath.Join(dir, b.name)}, "fail_policy": "continue"})
+		entries[b.name] = hookEntry(t, "", map[string]any{"command": []string{filepath.Join(dir, b.name)}, "fail_policy": "continue"})
 	}
 	slices.Sort(names)
 	d := startDaemon(t, processes(t, entries))
@@ -84,9 +85,9 @@ func hooksThatCantBeStarted(t *testing.T) {
 	require.Equal(t, "continue", v.Action, v.text)
 	require.Len(t, v.Degraded, len(names))
 	for _, b := range brokenStarts {
-		i := slices.IndexFunc(v.Degraded, func(s step) bool { return s.Hook == b.name })
+		i := slices.IndexFunc(v.Degraded, func(s protocol.Degraded) bool { return s.Hook == b.name })
 		// The breaker opens after a second and a half.
-		require.Contains(t, []string{"spawn_failed", "breaker_open"}, v.Degraded[i].Outcome, v.text)
+		require.Contains(t, []protocol.Outcome{protocol.OutcomeSpawnFailed, protocol.OutcomeBreakerOpen}, v.Degraded[i].Outcome, v.text)
 		require.Contains(t, v.Degraded[i].Detail, b.said)
 		until(t, b.name+" is tried again", func() bool { return d.hook(t, b.name).Restarts > 0 })
 		require.Contains(t, d.hook(t, b.name).LastError, b.status)
@@ -107,7 +108,7 @@ func hooksThatCantBeStarted(t *testing.T) {
 func TestReloadWithAHookThatDoesNotStart(t *testing.T) {
 	dir := shortDir(t)
 	breakStarts(t, dir)
-	gate := puppetEntry(t, "", nil)
+	gate := hookEntry(t, "", nil)
 	d := startDaemon(t, processes(t, map[string]any{"gate": gate}))
 	c := d.caller(t, "any", "gate")
 	c.ask(orders{}).continues("gate")
@@ -125,16 +126,18 @@ func TestReloadWithAHookThatDoesNotStart(t *testing.T) {
 		rested(t, before)
 	}
 	for _, b := range brokenStarts {
-		refused(b.name, puppetEntry(t, "", map[string]any{"command": []string{filepath.Join(dir, b.name)}}), b.status)
+		refused(b.name, hookEntry(t, "", map[string]any{"command": []string{filepath.Join(dir, b.name)}}), b.status)
 	}
-	refused("refuses", puppetEntry(t, "", map[string]any{"env": map[string]any{asHook: "refuse", "GORACE": "atexit_sleep_ms=0"}}), "not today")
+	refused("refuses", hookEntry(t, "hello-refuse", nil), "no licence")
+	refused("speaks-another-version", hookEntry(t, "version99", nil), "99")
+	refused("ends-at-once", hookEntry(t, "exit=127", nil), "exit status 127")
 	c.done()
 }
 
 // Files that are wrong in any way are refused with the place or with what to
 // do, also when a hundred hooks are right.
 func TestConfigsThatAreRefused(t *testing.T) {
-	gate := puppetEntry(t, "", nil)
+	gate := hookEntry(t, "", nil)
 	good := processes(t, map[string]any{"gate": gate})
 	d := startDaemon(t, good)
 	was, before := d.status(t), measured(t)
@@ -144,7 +147,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 	for i := range 100 {
 		hundred[fmt.Sprintf("h%02d", i)] = gate
 	}
-	hundred["h57"] = puppetEntry(t, "", map[string]any{"timeout_ms": -1})
+	hundred["h57"] = hookEntry(t, "", map[string]any{"timeout_ms": -1})
 	folder := filepath.Dir(d.config)
 	for _, bad := range []struct {
 		name, config string
@@ -209,7 +212,7 @@ func configIsReplaced(t *testing.T) {
 	dir := shortDir(t)
 	path := filepath.Join(dir, "config.json")
 	priority := func(n int) string {
-		return processes(t, map[string]any{"gate": puppetEntry(t, "", map[string]any{"priority": n})})
+		return processes(t, map[string]any{"gate": hookEntry(t, "", map[string]any{"priority": n})})
 	}
 	write(t, path, priority(0))
 	d := startDaemonWith(t, daemon.Options{ConfigPath: path})
@@ -250,7 +253,7 @@ func configIsReplaced(t *testing.T) {
 func TestReloadWithCallsUnderWay(t *testing.T) {
 	release := filepath.Join(shortDir(t), "release")
 	config := func(n int) string {
-		return processes(t, map[string]any{"gate": puppetEntry(t, "", map[string]any{"max_in_flight": 64, "config": map[string]any{"n": n}})})
+		return processes(t, map[string]any{"gate": hookEntry(t, "", map[string]any{"max_in_flight": 64, "config": map[string]any{"n": n}})})
 	}
 	d := startDaemon(t, config(1))
 	before := measured(t)
@@ -285,7 +288,7 @@ func TestReloadWithCallsUnderWay(t *testing.T) {
 
 // configFaults are those of a config that take their time.
 func configFaults() []fault {
-	return []fault{{name: "new-hook-never-runs", play: reloadWithAStoppedHook}}
+	return []fault{{name: "new-hook-never-runs", waits: true, play: reloadWithAStoppedHook}}
 }
 
 // reloadWithAStoppedHook adds a hook that never runs to the config of the ward.
@@ -295,7 +298,7 @@ func reloadWithAStoppedHook(t *testing.T, p *patient) {
 	require.NoError(t, err)
 	var config map[string]any
 	require.NoError(t, json.Unmarshal(text, &config))
-	config["hooks"].(map[string]any)["processes"].(map[string]any)["never-runs"] = puppetEntry(t, "stop", nil)
+	config["hooks"].(map[string]any)["processes"].(map[string]any)["never-runs"] = hookEntry(t, "stop", nil)
 	p.d.write(t, configOf(t, config))
 	until(t, "the reload is refused", func() bool {
 		return strings.Contains(p.d.status(t).Config.Error, `hook "never-runs": it did not answer the greeting within 5s`)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hookd/hookd/daemon"
+	"github.com/hookd/hookd/internal/invariant"
 	"github.com/hookd/hookd/protocol"
 	"github.com/hookd/hookd/rpc"
 )
@@ -49,7 +51,7 @@ func TestDaemonsThatRace(t *testing.T) {
 		a := d.dial(t)
 		require.Contains(t, a.ask("hook.before_tool", lsCall), `"action":`)
 		a.conn.Close()
-		until(t, "one hook runs", func() bool { return !countsChildren || inUse(t).children == before.children+1 })
+		until(t, "one hook runs", func() bool { return !invariant.Counts || inUse(t).Children == before.Children+1 })
 		cancel()
 		require.NoError(t, <-ended)
 		require.NoFileExists(t, d.sockets.Agents)
@@ -107,7 +109,7 @@ func beside(config string) daemon.Sockets {
 func descriptorsRunOut(t *testing.T) {
 	const limit = 64
 	config := writeConfig(t, processes(t, map[string]any{
-		"gate": puppetEntry(t, "", nil), "other": puppetEntry(t, "", map[string]any{"fail_policy": "continue"}),
+		"gate": hookEntry(t, "", nil), "other": hookEntry(t, "", map[string]any{"fail_policy": "continue"}),
 	}))
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -155,7 +157,7 @@ func descriptorsRunOut(t *testing.T) {
 	c.ask(orders{Exit: new(1), Silent: true}).denies("gate", protocol.OutcomeCrash)
 	until(t, "the hook can't be started", func() bool {
 		v := c.ask(orders{})
-		return v.Action == "deny_tool" && (v.outcome("gate") == "spawn_failed" || v.outcome("gate") == "breaker_open")
+		return v.Action == "deny_tool" && (slices.Contains([]protocol.Outcome{protocol.OutcomeSpawnFailed, protocol.OutcomeBreakerOpen}, v.outcome("gate")))
 	})
 	answer, err := control.Call(t.Context(), daemon.MethodStatus, nil)
 	require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -21,6 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hookd/hookd/daemon"
+	"github.com/hookd/hookd/hook"
+	faults "github.com/hookd/hookd/internal/fault"
+	"github.com/hookd/hookd/internal/invariant"
 	"github.com/hookd/hookd/manager"
 	"github.com/hookd/hookd/protocol"
 )
@@ -39,46 +41,128 @@ func until(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// fault is one way in which a hook or an agent goes wrong. All of them happen
-// at the same time in one daemon, each with a hook and agents of its own.
+// orders are what a faulthook does with a call; they come in its context.
+type orders = faults.Orders
+
+// says are the orders to answer with this result.
+func says(result string) orders { return faults.Says(result) }
+
+// fault is one way in which a hook or an agent goes wrong.
 type fault struct {
-	// name is also that of the hook, a puppet, and of the tool it is asked about.
+	// name is also that of the hook, a faulthook, and of the tool it is asked about.
 	name string
-	// how the puppet starts, and what its entry says besides.
-	how   string
+	// mode of the hook, and what its entry says besides. In the mode FILE is a
+	// file of this fault that is not there yet.
+	mode  string
 	entry map[string]any
+	// waits: it takes seconds in which little happens, so it is played at the
+	// same time as others.
+	waits bool
 	play  func(t *testing.T, p *patient)
 }
 
 // wardLimit is the longest message in the ward, in bytes.
 const wardLimit = 256 << 10
 
-// TestFaults is the ward: hooks and agents go wrong in every way, while one
-// healthy hook, which is asked in every call, must not notice. Each fault ends,
-// and then nothing of it is left.
-func TestFaults(t *testing.T) {
-	all := slices.Concat(childFaults(), outputFaults(), agentFaults(), configFaults())
-	dir := shortDir(t)
-	entries := map[string]any{witness: puppetEntry(t, "", map[string]any{"env": map[string]any{asHook: "continue"}, "priority": 10})}
-	for _, f := range all {
+// secret stands in the environment of every hook and in the arguments of every
+// call, and nowhere else.
+const secret = "open-sesame-8c1f"
+
+// ward is a daemon in which hooks and agents go wrong, while one healthy hook,
+// which is asked in every call, must not notice.
+type ward struct {
+	d     *runningDaemon
+	dir   string
+	books *books
+	alone visits // before anything goes wrong
+}
+
+func newWard(t *testing.T, faults []fault) *ward {
+	w := &ward{dir: shortDir(t), books: &books{records: map[string][]record{}}}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	entries := map[string]any{witness: hookEntry(t, "", map[string]any{
+		"command": []string{self}, "env": map[string]any{asHook: "continue", "GORACE": "atexit_sleep_ms=0"}, "priority": 10,
+	})}
+	for _, f := range faults {
 		entry := map[string]any{"match": map[string]any{"tools": []string{f.name}}}
 		maps.Copy(entry, f.entry)
-		how := strings.ReplaceAll(f.how, "FILE", filepath.Join(dir, f.name))
-		entries[f.name] = puppetEntry(t, how, entry)
+		entries[f.name] = hookEntry(t, strings.ReplaceAll(f.mode, "FILE", filepath.Join(w.dir, f.name)), entry)
 	}
-	books := &books{records: map[string][]record{}}
-	d := startDaemonWith(t, daemon.Options{Recorder: books, ConfigPath: writeConfig(t, configOf(t, map[string]any{
+	w.d = startDaemonWith(t, daemon.Options{Recorder: w.books, ConfigPath: writeConfig(t, configOf(t, map[string]any{
 		"limits": map[string]any{"max_message_bytes": wardLimit},
 		"hooks":  map[string]any{"defaults": map[string]any{"chain_timeout_ms": 120_000}, "processes": entries},
 	}))})
-	before := measured(t)
+	w.d.visitFor(t, witness, 300, &w.alone)
+	return w
+}
 
-	visits := d.visit(t, witness)
-	t.Run("all", func(t *testing.T) {
-		for _, f := range all {
+func (w *ward) play(t *testing.T, f fault) {
+	p := &patient{d: w.d, name: f.name, file: filepath.Join(w.dir, f.name), books: w.books}
+	f.play(t, p)
+	for _, c := range p.callers {
+		c.conn.Close()
+	}
+}
+
+// after checks what must hold when faults are over: nothing of them is left,
+// nobody is sick, and no secret was told.
+func (w *ward) after(t *testing.T, before invariant.Usage) {
+	t.Helper()
+	var sick []string
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if sick = invariant.Unwell(w.d.status(t)); sick == nil || time.Now().After(end) {
+			break
+		}
+	}
+	require.Empty(t, sick)
+	w.books.balance(t)
+	status, err := json.Marshal(w.d.status(t))
+	require.NoError(t, err)
+	require.Empty(t, invariant.Secrets([]string{secret}, map[string]string{"the log": w.d.log.String(), "the status": string(status)}))
+	rested(t, before)
+}
+
+// TestFaults plays one fault after the other in one daemon. When one is over,
+// all is as it was before.
+func TestFaults(t *testing.T) {
+	var quick []fault
+	for _, f := range slices.Concat(childFaults(), outputFaults(), agentFaults(), configFaults()) {
+		if !f.waits {
+			quick = append(quick, f)
+		}
+	}
+	w := newWard(t, quick)
+	var beside visits
+	for _, f := range quick {
+		t.Run(f.name, func(t *testing.T) {
+			before := measured(t)
+			end := w.d.visit(t, witness, &beside)
+			w.play(t, f)
+			end()
+			w.after(t, before)
+		})
+	}
+	require.NoError(t, beside.besides(&w.alone))
+}
+
+// TestFaultsThatTakeTime plays those at the same time that wait for a deadline.
+func TestFaultsThatTakeTime(t *testing.T) {
+	var slow []fault
+	for _, f := range slices.Concat(childFaults(), outputFaults(), agentFaults(), configFaults()) {
+		if f.waits {
+			slow = append(slow, f)
+		}
+	}
+	w := newWard(t, slow)
+	before := measured(t)
+	var beside visits
+	end := w.d.visit(t, witness, &beside)
+	t.Run("ward", func(t *testing.T) {
+		for _, f := range slow {
 			t.Run(f.name, func(t *testing.T) {
 				t.Parallel()
-				f.play(t, &patient{d: d, name: f.name, file: filepath.Join(dir, f.name), books: books})
+				w.play(t, f)
 			})
 		}
 		// These have daemons of their own, and their time costs nothing here.
@@ -92,34 +176,44 @@ func TestFaults(t *testing.T) {
 			})
 		}
 	})
-	visits()
-	for _, h := range d.status(t).Hooks {
-		require.Equal(t, "ready", h.State, h.Name)
-	}
-	require.True(t, d.status(t).Ready)
-	books.balance(t)
-	rested(t, before)
+	end()
+	w.after(t, before)
+	require.NoError(t, beside.besides(&w.alone))
 }
 
 // witness is the hook that matches every call.
 const witness = "witness"
 
-// visit asks a healthy hook again and again, and fails when one of its calls
-// does, or when it had a reason to be restarted.
-func (d *runningDaemon) visit(t *testing.T, hook string) (end func()) {
+// visits are calls that have nothing to do with what goes wrong.
+type visits struct {
+	took invariant.Latencies
+	lag  time.Duration // of the machine, at its worst
+}
+
+// besides compares visits beside faults with those before them (I6).
+func (v *visits) besides(alone *visits) error {
+	return invariant.Beside(&alone.took, &v.took, max(v.lag, alone.lag))
+}
+
+// visit asks a healthy hook again and again until end is called, which fails
+// when one of its calls does, or when it had a reason to be restarted.
+func (d *runningDaemon) visit(t *testing.T, hook string, v *visits) (end func()) {
 	t.Helper()
 	was := d.hook(t, hook)
 	a := d.dial(t)
 	done := make(chan struct{})
 	var ended atomic.Bool
+	t.Cleanup(func() { ended.Store(true); <-done })
 	bad := ""
 	go func() {
 		defer close(done)
 		for !ended.Load() && bad == "" {
+			begin := time.Now()
 			if answer := a.ask("hook.before_tool", lsCall); !strings.HasPrefix(answer, `{"action":"continue"`) || strings.Contains(answer, "degraded") {
 				bad = answer
 			}
-			time.Sleep(5 * time.Millisecond) // the others need the processor too
+			v.took.Add(time.Since(begin))
+			v.lag = max(v.lag, invariant.Nap(5*time.Millisecond)) // the others need the processor too
 		}
 	}()
 	return func() {
@@ -134,14 +228,25 @@ func (d *runningDaemon) visit(t *testing.T, hook string) (end func()) {
 	}
 }
 
-// puppetEntry is a config entry for a puppet, patient and with a policy of
-// deny unless the edit says something else.
-func puppetEntry(t testing.TB, how string, edit map[string]any) map[string]any {
+// visitFor visits so many times.
+func (d *runningDaemon) visitFor(t *testing.T, hook string, n int, v *visits) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
+	end := d.visit(t, hook, v)
+	until(t, "there were enough visits", func() bool { return v.took.Count() >= n })
+	end()
+}
+
+// hookEntry is a config entry for a faulthook in a mode, which may be followed
+// by flags of it; patient and with a policy of deny unless the edit says
+// something else.
+func hookEntry(t testing.TB, mode string, edit map[string]any) map[string]any {
+	t.Helper()
+	command := []string{program(t, "internal/faulthook")}
+	if mode != "" {
+		command = append(command, append([]string{"-mode"}, strings.Fields(mode)...)...)
+	}
 	entry := map[string]any{
-		"command": []string{self}, "env": map[string]any{asHook: "puppet", asPuppet: how, "GORACE": "atexit_sleep_ms=0"},
+		"command": command, "env": map[string]any{"TOKEN": secret},
 		"intercept": []string{"before_tool"}, "timeout_ms": 60_000, "fail_policy": "deny",
 	}
 	maps.Copy(entry, edit)
@@ -187,12 +292,17 @@ type patient struct {
 	name  string
 	file  string // that does not exist yet
 	books *books
+
+	callers []*caller
 }
 
 // caller returns an agent that asks about the patient's tool.
 func (p *patient) caller(t testing.TB) *caller {
 	t.Helper()
-	return p.d.caller(t, p.name, p.name, witness)
+	c := p.d.caller(t, p.name, p.name, witness)
+	c.matched[0].Denies = p.status(t).FailPolicy == hook.FailDeny
+	p.callers = append(p.callers, c)
+	return c
 }
 
 func (p *patient) status(t testing.TB) daemon.HookStatus {
@@ -233,8 +343,8 @@ type caller struct {
 	*agent
 	stage    string
 	tool     string
-	matched  []string // hooks, in order
-	open     map[int]bool
+	matched  []invariant.Hook // in order
+	calls    invariant.Ledger
 	lastCall string // its call_id
 }
 
@@ -244,7 +354,10 @@ var callIDs atomic.Int64
 // caller returns an agent that asks about a tool which concerns these hooks.
 func (d *runningDaemon) caller(t testing.TB, tool string, matched ...string) *caller {
 	t.Helper()
-	c := &caller{agent: d.dial(t), stage: "before_tool", tool: tool, matched: matched, open: map[int]bool{}}
+	c := &caller{agent: d.dial(t), stage: "before_tool", tool: tool}
+	for _, name := range matched {
+		c.matched = append(c.matched, invariant.Hook{Name: name})
+	}
 	t.Cleanup(func() { c.conn.Close() })
 	return c
 }
@@ -255,9 +368,14 @@ func (c *caller) begin(o orders) { c.t.Helper(); c.beginLarge(o, 0) }
 // beginLarge does so with so many bytes of argument.
 func (c *caller) beginLarge(o orders, size int) {
 	c.t.Helper()
-	c.id++
-	c.open[c.id] = true
+	c.asked()
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"hook.%s","params":%s}`, c.id, c.stage, c.params(o, size)))
+}
+
+// asked takes a new id for a call that is about to be sent.
+func (c *caller) asked() {
+	c.id++
+	c.calls.Asked(c, strconv.Itoa(c.id), time.Now().Add(patience))
 }
 
 // params are those of a call.
@@ -266,22 +384,27 @@ func (c *caller) params(o orders, size int) string {
 	text, err := json.Marshal(o)
 	require.NoError(c.t, err)
 	c.lastCall = fmt.Sprintf("c%06d", callIDs.Add(1))
-	return fmt.Sprintf(`{"tool":%q,"arguments":{"pad":%q},"trail":true,"call_id":%q,"context":%s}`,
-		c.tool, strings.Repeat("x", size), c.lastCall, text)
+	return fmt.Sprintf(`{"tool":%q,"arguments":{"pad":%q,"password":%q},"trail":true,"call_id":%q,"context":%s}`,
+		c.tool, strings.Repeat("x", size), secret, c.lastCall, text)
 }
 
 // answer returns the answer to one of the calls that have begun.
 func (c *caller) answer() *verdict {
 	c.t.Helper()
 	a := c.read()
-	id := int(a.ID.(float64))
-	require.Contains(c.t, c.open, id, "an answer to nothing that is open")
-	delete(c.open, id)
+	c.answered(a)
 	require.Nil(c.t, a.Error, "%+v", a.Error)
-	v := &verdict{t: c.t, text: string(a.Result)}
-	require.NoError(c.t, json.Unmarshal(a.Result, v))
-	v.check(c.matched)
-	return v
+	v, err := invariant.Answer(a.Result, c.matched)
+	require.NoError(c.t, err)
+	return &verdict{Verdict: v, t: c.t, text: string(a.Result)}
+}
+
+// answered takes note of an answer.
+func (c *caller) answered(a answer) {
+	c.t.Helper()
+	id, ok := a.ID.(float64)
+	require.True(c.t, ok, "%+v", a)
+	require.NoError(c.t, c.calls.Answered(c, strconv.Itoa(int(id))))
 }
 
 // ask makes one call.
@@ -294,57 +417,26 @@ func (c *caller) ask(o orders) *verdict {
 // done checks that nothing is open and that nothing was answered twice.
 func (c *caller) done() {
 	c.t.Helper()
-	require.Empty(c.t, c.open)
+	require.Empty(c.t, c.calls.Open(c))
 	require.Contains(c.t, c.agent.ask("hook.nothing", `{}`), "error -32601")
 	c.conn.Close()
 }
 
-// verdict is the answer to a before_tool.
+// verdict is the answer to a call.
 type verdict struct {
-	t          testing.TB
-	text       string
-	Action     string
-	Reason     string
-	DecidedBy  string `json:"decided_by"`
-	Generation int
-	Warnings   []string
-	Degraded   []step
-	Trail      []step
-}
-
-type step struct{ Hook, Outcome, Detail string }
-
-// check holds what is true of every answer: one outcome per matched hook, from
-// the closed list, in order; and nothing failed that is not named.
-func (v *verdict) check(matched []string) {
-	v.t.Helper()
-	var asked []string
-	stops := v.Action == "deny_tool" || v.Action == "abort_turn" || v.Action == "hard_abort"
-	for _, s := range v.Trail {
-		asked = append(asked, s.Hook)
-		require.Contains(v.t, protocol.Outcomes(), protocol.Outcome(s.Outcome), v.text)
-		if s.Outcome == string(protocol.OutcomeNotRun) {
-			require.True(v.t, stops, v.text)
-		}
-		if protocol.Outcome(s.Outcome).Failed() && !stops {
-			require.True(v.t, slices.ContainsFunc(v.Degraded, func(d step) bool { return d.Hook == s.Hook && d.Outcome == s.Outcome }), v.text)
-		}
-	}
-	require.Equal(v.t, matched, asked, v.text)
-	require.Positive(v.t, v.Generation, v.text)
+	*invariant.Verdict
+	t    testing.TB
+	text string
 }
 
 // outcome is what became of a hook's turn.
-func (v *verdict) outcome(hook string) string {
-	i := slices.IndexFunc(v.Trail, func(s step) bool { return s.Hook == hook })
-	return v.Trail[i].Outcome
-}
+func (v *verdict) outcome(hook string) protocol.Outcome { return v.Outcome(hook) }
 
 // continues checks that the hook said yes and nothing was passed over.
 func (v *verdict) continues(hook string) *verdict {
 	v.t.Helper()
 	require.Equal(v.t, "continue", v.Action, v.text)
-	require.Equal(v.t, "continue", v.outcome(hook), v.text)
+	require.Equal(v.t, protocol.OutcomeContinue, v.outcome(hook), v.text)
 	require.Empty(v.t, v.Degraded, v.text)
 	return v
 }
@@ -355,7 +447,7 @@ func (v *verdict) denies(hook string, outcome protocol.Outcome, texts ...string)
 	v.t.Helper()
 	require.Equal(v.t, "deny_tool", v.Action, v.text)
 	require.Equal(v.t, hook, v.DecidedBy, v.text)
-	require.Equal(v.t, string(outcome), v.outcome(hook), v.text)
+	require.Equal(v.t, outcome, v.outcome(hook), v.text)
 	for _, text := range append(texts, string(outcome), hook) {
 		require.Contains(v.t, v.Reason, text)
 	}
@@ -366,7 +458,7 @@ func (v *verdict) denies(hook string, outcome protocol.Outcome, texts ...string)
 func (v *verdict) passes(hook string, outcome protocol.Outcome, texts ...string) *verdict {
 	v.t.Helper()
 	require.Equal(v.t, "continue", v.Action, v.text)
-	require.Equal(v.t, string(outcome), v.outcome(hook), v.text)
+	require.Equal(v.t, outcome, v.outcome(hook), v.text)
 	require.Len(v.t, v.Degraded, 1, v.text)
 	for _, text := range texts {
 		require.Contains(v.t, v.Degraded[0].Detail, text)
@@ -425,16 +517,10 @@ func (b *books) ended(t testing.TB, callID string) (rec record) {
 	return rec
 }
 
-// countsChildren: elsewhere there is no /proc to count them in.
-const countsChildren = runtime.GOOS == "linux"
-
-// resources are what faults must not use up.
-type resources struct{ goroutines, files, children, zombies int }
-
 // measured returns what is in use as soon as that stays the same for a moment.
-func measured(t testing.TB) resources {
+func measured(t testing.TB) invariant.Usage {
 	t.Helper()
-	var last resources
+	var last invariant.Usage
 	until(t, "nothing changes", func() bool {
 		now := inUse(t)
 		same := now == last
@@ -448,55 +534,29 @@ func measured(t testing.TB) resources {
 	return last
 }
 
-func inUse(t testing.TB) resources {
+// inUse is what faults must not use up. Memory is the test's too, so it is left
+// out.
+func inUse(t testing.TB) invariant.Usage {
 	t.Helper()
-	r := resources{goroutines: goroutines(t)}
-	files, err := os.ReadDir("/dev/fd")
+	u, err := invariant.Own()
 	require.NoError(t, err)
-	r.files = len(files)
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if len(f) < 2 || string(f[1]) != strconv.Itoa(os.Getpid()) {
-			continue
-		}
-		r.children++
-		if f[0][0] == 'Z' {
-			r.zombies++
-		}
-	}
-	return r
+	u.Memory = 0
+	return u
 }
 
-// goroutines counts them, but for those that are kept for the next request.
-func goroutines(t testing.TB) (n int) {
+// rested waits until no more is in use than before a fault.
+func rested(t testing.TB, before invariant.Usage) {
 	t.Helper()
-	var stacks strings.Builder
-	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 1))
-	for block := range strings.SplitSeq(stacks.String(), "\n\n") {
-		count, stack, _ := strings.Cut(block, " @ ")
-		_, at, _ := strings.Cut(stack, "#\t")
-		leaf, _, _ := strings.Cut(at, "\n")
-		if !strings.Contains(leaf, "rpc.(*workers).work+") {
-			some, _ := strconv.Atoi(count[strings.LastIndexByte(count, '\n')+1:])
-			n += some
+	var more []string
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if more = inUse(t).Beyond(before, invariant.Usage{}); more == nil {
+			return
 		}
-	}
-	return n
-}
-
-// rested waits until as much is in use as before a fault.
-func rested(t testing.TB, before resources) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); inUse(t) != before; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			var stacks bytes.Buffer
-			_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-			t.Fatalf("before %+v, now %+v\n%s", before, inUse(t), &stacks)
+			break
 		}
 	}
+	var stacks bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	t.Fatalf("%s\n%s", strings.Join(more, ", "), &stacks)
 }

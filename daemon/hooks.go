@@ -12,10 +12,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hookd/hookd/config"
+	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/manager"
 	"github.com/hookd/hookd/mount"
 	"github.com/hookd/hookd/protocol"
 )
+
+// tryWithin is how long the canaries of a reload may take, all together: the
+// most that one may take and a little more.
+const tryWithin = 32 * time.Second
 
 // closeWithin is how long a hook that was taken away may go on with calls that
 // nobody waits for, before its stop ladder is cut short.
@@ -26,6 +31,109 @@ type mountedHook struct {
 	entry   *config.Entry
 	key     string
 	mounted *mount.Mounted
+	canary  *mount.Canary // nil when the entry has none
+}
+
+// registration returns the hook with the rules of its entry.
+func (h *mountedHook) registration() (*hook.Registration, error) {
+	r, err := h.mounted.Registration(h.entry)
+	if err == nil && h.canary != nil {
+		err = h.canary.Guard(r)
+	}
+	return r, err
+}
+
+// status returns how the hook fares. One that judges wrongly is degraded.
+func (h *mountedHook) status() mount.Status {
+	s := h.mounted.Status()
+	if h.canary != nil {
+		s = judged(s, h.canary)
+	}
+	return s
+}
+
+func judged(s mount.Status, by *mount.Canary) mount.Status {
+	if err := by.Err(); err != nil && (s.State == mount.Ready || s.State == mount.Degraded) {
+		s.State, s.LastError = mount.Degraded, err.Error()
+	}
+	return s
+}
+
+// tryBy gives the hook its canary: the one that tries it already, when have
+// holds the same hook and asks the same, or a new one.
+func (d *daemon) tryBy(h, have *mountedHook) {
+	if have != nil && have.mounted == h.mounted && have.entry.Canary.Same(h.entry.Canary) && have.entry.Timeout == h.entry.Timeout {
+		h.canary = have.canary
+		return
+	}
+	m, name := h.mounted, h.entry.Name
+	h.canary = d.mounter.Canary(m, h.entry, func(c *mount.Canary) { d.hookState(name, judged(m.Status(), c)) })
+}
+
+// tryAll asks the hooks of a set their canaries. New ones must give the right
+// answer, those that were there already no wrong one.
+func (d *daemon) tryAll(ctx context.Context, s *hookSet, fresh []*mountedHook, c change) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, tryWithin, fmt.Errorf("no answer within %s", tryWithin))
+	defer cancel()
+	var list []*mountedHook
+	for _, name := range slices.Sorted(maps.Keys(s.hooks)) {
+		if h := s.hooks[name]; h.canary != nil && (c.only == "" || c.only == name) {
+			list = append(list, h)
+		}
+	}
+	problems := make([]*config.LoadError, len(list))
+	var wg sync.WaitGroup
+	for i, h := range list {
+		wg.Go(func() {
+			try := h.canary.Ask
+			if slices.Contains(fresh, h) {
+				try = h.canary.First
+			}
+			if err := try(ctx); err != nil {
+				problems[i] = s.config.ProblemAt(h.entry.Canary.Pointer, err.Error())
+			}
+		})
+	}
+	wg.Wait()
+	return together(problems)
+}
+
+// together makes one error of problems with one file; nil ones are none.
+func together(problems []*config.LoadError) error {
+	var all *config.LoadError
+	for _, p := range problems {
+		switch {
+		case p == nil:
+		case all == nil:
+			all = p
+		default:
+			all.Problems = append(all.Problems, p.Problems...)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return all
+}
+
+// dropCanaries ends the canaries of a set that another one does not hold.
+func dropCanaries(of, kept map[string]*mountedHook) {
+	for name, h := range of {
+		if now := kept[name]; h.canary != nil && (now == nil || now.canary != h.canary) {
+			h.canary.Close()
+		}
+	}
+}
+
+// checkPins compares the pinned files of all hooks that shall run.
+func checkPins(s *hookSet) error {
+	var problems []*config.LoadError
+	for i := range s.config.Hooks.Entries {
+		if e := &s.config.Hooks.Entries[i]; s.config.Hooks.Enabled && s.wanted(e) {
+			problems = append(problems, mount.CheckPins(s.config, e)...)
+		}
+	}
+	return together(problems)
 }
 
 // track remembers a mounted hook until it is closed, so that a shutdown finds
@@ -124,5 +232,6 @@ func (d *daemon) hookPIDs() map[int]string {
 			pids[s.PID] = s.Name
 		}
 	}
+	maps.Copy(pids, d.spawner.Strays())
 	return pids
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/hookd/hookd/daemon"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/hook/serve"
+	"github.com/hookd/hookd/internal/gobuild"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -36,18 +37,49 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("test.parallel", "32"); err != nil {
 			log.Fatal(err)
 		}
-		goleak.VerifyTestMain(m)
+		folder, err := os.MkdirTemp("", "hookd-programs")
+		if err != nil {
+			log.Fatal(err)
+		}
+		programs.folder = folder
+		goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+			os.RemoveAll(folder)
+			os.Exit(code)
+		}))
 	case "echo":
 		echoLines(os.Stdin, os.Stdout)
 	case "quick":
 		serve.Main(quick{})
 	case "daemon":
 		daemonProcess()
-	case "puppet":
-		puppet(os.Getenv(asPuppet))
 	default:
 		serve.Main(scripted(mode))
 	}
+}
+
+// programs are commands of this repository that tests run as processes. Each is
+// compiled when the first test asks for it.
+var programs struct {
+	folder string
+	mu     sync.Mutex
+	paths  map[string]string
+}
+
+// program returns the path of the command at internal/NAME or cmd/NAME.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	programs.mu.Lock()
+	defer programs.mu.Unlock()
+	if path := programs.paths[name]; path != "" {
+		return path
+	}
+	path, err := gobuild.Program(programs.folder, "github.com/hookd/hookd/"+name)
+	require.NoError(t, err)
+	if programs.paths == nil {
+		programs.paths = map[string]string{}
+	}
+	programs.paths[name] = path
+	return path
 }
 
 // quick is a hook that continues and says that it never waits.

@@ -53,6 +53,7 @@ func (d *daemon) setEnabled(ctx context.Context, name string, o override) (*Relo
 		fields = append(fields, zap.Time("until", o.until))
 	}
 	d.log.Warn("hook "+o.word()+" by hand", fields...)
+	d.book.overridden(ctx, d.set.config, res.Generation, "hook "+name+" "+o.word()+" by hand"+untilText(o.until))
 	d.tellState(name, o.word())
 	return res, nil
 }
@@ -116,6 +117,7 @@ func (d *daemon) expireOverrides(ctx context.Context) {
 			continue
 		}
 		d.log.Warn("the override of a hook ended", zap.String("hook", name))
+		d.book.overridden(ctx, d.set.config, d.manager.Generation().Number, "the override of hook "+name+" ended")
 		d.tellState(name, "back to the config")
 		next = d.set
 		next.overrides = maps.Clone(d.set.overrides)

@@ -34,6 +34,7 @@ type hookSet struct {
 	loadedAt  time.Time
 	hooks     map[string]*mountedHook
 	overrides map[string]override
+	layers    layered
 	// refusal says why the file as it is now was refused; "" = it was not.
 	refusal string
 	// misfits says which hooks can't be used as they greeted; "" = none.
@@ -161,12 +162,16 @@ func (d *daemon) watch(ctx context.Context) *config.Watcher {
 // and with observers.
 func (d *daemon) reloadAndTell(ctx context.Context, why string) (*ReloadResult, error) {
 	defer d.reloading()()
+	was := d.set.config
 	res, err := d.reload(ctx)
 	d.set.refusal = ""
 	if err != nil {
 		d.set.refusal = err.Error()
 	}
 	d.show()
+	if err != nil || res.Changed {
+		d.book.reloaded(ctx, why, was, d.set.config, res, err)
+	}
 	payload := protocol.Object{{Name: "why", Value: protocol.Quote(why)}}
 	switch {
 	case err != nil:
@@ -197,7 +202,11 @@ func (d *daemon) reload(ctx context.Context) (*ReloadResult, error) {
 	if err := d.refuseRestartOnly(cfg); err != nil {
 		return nil, err
 	}
-	same := cfg.SHA256 == d.set.config.SHA256
+	layers, err := d.loadLayers(cfg, &d.set.layers)
+	if err != nil {
+		return nil, err
+	}
+	same := cfg.SHA256 == d.set.config.SHA256 && layers.same(&d.set.layers)
 	for _, h := range d.set.hooks {
 		same = same && !h.mounted.Changed()
 	}
@@ -206,9 +215,12 @@ func (d *daemon) reload(ctx context.Context) (*ReloadResult, error) {
 	}
 	warnings := d.removedRequired(cfg)
 	next := d.set
-	next.config, next.loadedAt, next.misfits = cfg, time.Now(), ""
+	next.config, next.loadedAt, next.misfits, next.layers = cfg, time.Now(), "", layers
 	next.overrides = maps.Clone(d.set.overrides)
 	maps.DeleteFunc(next.overrides, func(name string, _ override) bool { return next.entry(name) == nil })
+	if err := checkPins(&next); err != nil {
+		return nil, err
+	}
 	res, err := d.apply(ctx, next, change{})
 	if err != nil {
 		return nil, err
@@ -227,6 +239,8 @@ func (d *daemon) refuseRestartOnly(cfg *config.Config) error {
 	var changed []string
 	for name, differ := range map[string]bool{
 		"socket":     !reflect.DeepEqual(cfg.Socket, old.Socket),
+		"http":       cfg.HTTP != old.HTTP,
+		"record":     cfg.Record != old.Record,
 		"control":    !reflect.DeepEqual(cfg.Control, old.Control),
 		"limits":     cfg.Limits != old.Limits,
 		"log.format": cfg.Log.Format != old.Log.Format,
@@ -247,7 +261,15 @@ func (d *daemon) refuseRestartOnly(cfg *config.Config) error {
 func (d *daemon) firstGeneration(ctx context.Context, cfg *config.Config) error {
 	d.set = hookSet{config: cfg, loadedAt: time.Now(), hooks: map[string]*mountedHook{}}
 	d.show()
-	_, err := d.apply(ctx, d.set, change{patient: true})
+	layers, err := d.loadLayers(cfg, &d.set.layers)
+	if err != nil {
+		return err
+	}
+	d.set.layers = layers
+	if err := checkPins(&d.set); err != nil {
+		return err
+	}
+	_, err = d.apply(ctx, d.set, change{patient: true})
 	return err
 }
 
@@ -271,16 +293,21 @@ func (d *daemon) apply(ctx context.Context, next hookSet, c change) (*ReloadResu
 	if err == nil && !c.patient {
 		err = allReady(ctx, fresh)
 	}
+	if err == nil && !c.patient {
+		err = d.tryAll(ctx, &next, fresh, c)
+	}
 	old := d.manager.Generation()
 	if err == nil {
 		err = d.swap(next)
 	}
 	if err != nil {
+		dropCanaries(next.hooks, before)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 		defer cancel()
 		d.closeAll(closing, fresh)
 		return nil, err
 	}
+	dropCanaries(before, next.hooks)
 	res := &ReloadResult{Changed: true, Generation: d.manager.Generation().Number}
 	var gone []*mountedHook
 	for name, h := range before {
@@ -321,6 +348,7 @@ func (d *daemon) mountAll(ctx context.Context, s *hookSet, c change) (fresh []*m
 			d.track(h.mounted)
 			fresh = append(fresh, h)
 		}
+		d.tryBy(h, running[e.Name])
 		s.hooks[e.Name] = h
 	}
 	return fresh, nil
@@ -343,12 +371,13 @@ func allReady(ctx context.Context, fresh []*mountedHook) error {
 func (d *daemon) swap(next hookSet) error {
 	var regs []*hook.Registration
 	for _, name := range slices.Sorted(maps.Keys(next.hooks)) {
-		r, err := next.hooks[name].mounted.Registration(next.hooks[name].entry)
+		r, err := next.hooks[name].registration()
 		if err != nil {
 			return err
 		}
 		regs = append(regs, r)
 	}
+	regs = append(regs, next.layers.registrations()...)
 	g, err := manager.NewGeneration(d.manager.Generation().Number+1, rulesOf(next.config), regs)
 	if err != nil {
 		return err
@@ -390,7 +419,7 @@ func (d *daemon) adoptWelcomes() {
 		if h == nil {
 			continue
 		}
-		now, err := h.mounted.Registration(h.entry)
+		now, err := h.registration()
 		if err != nil {
 			misfits = append(misfits, err)
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hookd/hookd/daemon"
+	"github.com/hookd/hookd/hook"
 )
 
 // eight is a config with eight hooks; extra goes into the entry of the first.
@@ -37,7 +38,9 @@ func (d *runningDaemon) write(t testing.TB, config string) {
 func pids(s *daemon.Status) map[string]int {
 	m := map[string]int{}
 	for _, h := range s.Hooks {
-		m[h.Name] = h.PID
+		if h.Source == hook.Process {
+			m[h.Name] = h.PID
+		}
 	}
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/manager"
 	"github.com/hookd/hookd/mount"
@@ -28,10 +29,13 @@ type Status struct {
 	Config     ConfigStatus `json:"config"`
 	// Agents are the connected ones, oldest first.
 	Agents []AgentStatus `json:"agents"`
+	// CodingAgents are those that start a program, or post, per event.
+	CodingAgents map[string]SeenAgent `json:"coding_agents"`
 	// Hooks are all entries of the config, in the order in which they are asked;
 	// disabled ones come last.
 	Hooks    []HookStatus `json:"hooks"`
 	Counters Counters     `json:"counters"`
+	Record   RecordStatus `json:"record"`
 }
 
 // ConfigStatus says which version of the file holds.
@@ -67,8 +71,10 @@ type AgentStatus struct {
 type HookStatus struct {
 	Name   string      `json:"name"`
 	Source hook.Source `json:"source"`
-	// State is starting, ready, degraded, backoff, failed, stopping, stopped or
-	// disabled.
+	// Layer says who has put a command hook there; empty for others.
+	Layer string `json:"layer,omitzero"`
+	// State is starting, ready, degraded, backoff, failed, untrusted, stopping,
+	// stopped or disabled; of a command hook always on demand.
 	State      string           `json:"state"`
 	PID        int              `json:"pid"`
 	Priority   int              `json:"priority"`
@@ -90,6 +96,14 @@ type HookStatus struct {
 	LastError string    `json:"last_error"`
 	P50       int64     `json:"p50_us"`
 	P99       int64     `json:"p99_us"`
+	// Canary is how the hook answers its canary; nil = it has none.
+	Canary *mount.CanaryStatus `json:"canary,omitzero"`
+	// Limits say how a process is limited, as it was last started; nil = it was
+	// not, or is none.
+	Limits *child.Confinement `json:"limits,omitzero"`
+	// Escaped counts the processes that have left the hook's process group, so
+	// that stopping the hook did not end them.
+	Escaped int64 `json:"escaped_children"`
 	// Outcomes counts turns by outcome; Noise what the process sent that meant
 	// nothing.
 	Outcomes map[protocol.Outcome]int64 `json:"outcomes"`
@@ -108,8 +122,12 @@ type Counters struct {
 	ConnectionsDenied int64 `json:"connections_denied"`
 }
 
-// stateDisabled is the state of an entry that is switched off.
-const stateDisabled = "disabled"
+// States that a hook has without a process: its entry is switched off, or it is
+// a program that is started per call.
+const (
+	stateDisabled = "disabled"
+	stateOnDemand = "on demand"
+)
 
 // Settled reports whether every hook is ready or has failed, so that waiting
 // longer would tell nothing new.
@@ -132,7 +150,7 @@ func (d *daemon) status() *Status {
 		Config: ConfigStatus{
 			Path: v.config.Path, SHA256: v.config.SHA256, LoadedAt: v.loadedAt.UTC(), Error: v.refusal, Misfits: v.misfits, Polling: d.polling(),
 		},
-		Agents: d.agentStatus(),
+		Agents: d.agentStatus(), CodingAgents: d.heardOf(), Record: d.book.status(),
 		Counters: Counters{
 			StagesWithoutID: d.refused.Load(), EventsDropped: d.dropped.Load(), ConnectionsDenied: d.denied.Load(),
 		},
@@ -156,15 +174,27 @@ func (d *daemon) status() *Status {
 			h.Override, h.Until = o.word(), o.until
 		}
 		if running := v.hooks[e.Name]; running != nil {
-			h.fares(running.mounted.Status())
+			h.fares(running.status())
+			if running.canary != nil {
+				canary := running.canary.Status()
+				h.Canary = &canary
+			}
 			if r, err := running.mounted.Registration(e); err == nil {
-				h.Stages, h.Events = r.Stages, patterns(r.Events)
+				h.Stages, h.Events, h.Priority = r.Stages, patterns(r.Events), r.Priority
 			}
 		}
 		usable := h.State == string(mount.Ready) || h.State == string(mount.Degraded)
 		if e.Required && !usable && (e.Enabled || h.Override != "") {
 			s.Ready = false
 		}
+		s.Hooks = append(s.Hooks, h)
+	}
+	for _, r := range v.layers.registrations() {
+		h := HookStatus{
+			Name: r.Name, Source: r.Source, Layer: r.Layer.String(), State: stateOnDemand, Priority: r.Priority, Mode: r.Mode,
+			FailPolicy: r.FailPolicy, Stages: r.Stages, Events: patterns(r.Events),
+		}
+		h.count(stats[r.Name])
 		s.Hooks = append(s.Hooks, h)
 	}
 	slices.SortStableFunc(s.Hooks, func(a, b HookStatus) int { return cmp.Compare(place(a.Name), place(b.Name)) })
@@ -184,6 +214,7 @@ func (h *HookStatus) count(s manager.HookStats) {
 
 func (h *HookStatus) fares(m mount.Status) {
 	h.State, h.PID, h.Restarts, h.Noise, h.Stderr = string(m.State), m.PID, m.Restarts, m.Noise, m.StderrTail
+	h.Limits, h.Escaped = m.Confinement, m.Escaped
 	if m.InFlight > h.InFlight {
 		h.InFlight = m.InFlight
 	}

@@ -160,7 +160,7 @@ func (s *Status) headline() string {
 	var waits, faults []string
 	for _, h := range s.Hooks {
 		switch h.State {
-		case string(mount.Ready), stateDisabled:
+		case string(mount.Ready), stateDisabled, stateOnDemand:
 		default:
 			faults = append(faults, h.Name+" "+h.State)
 			if h.Required && h.State != string(mount.Degraded) {

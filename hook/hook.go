@@ -53,6 +53,10 @@ type Quick interface{ Quick() }
 // ends. So hookd calls it directly and puts no timeout of its own around it.
 type Remote interface{ Remote() }
 
+// Abstainer marks an approver that usually has no opinion, so that nobody may
+// count on it to decide what was asked about.
+type Abstainer interface{ Abstains() }
+
 // Stager limits the stages at which an interceptor is called. Without it an
 // interceptor is called at every stage that its entry asks for, a typed helper
 // at those that it has methods for.

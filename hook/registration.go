@@ -55,6 +55,12 @@ type Condition interface {
 	Holds(req *protocol.Request) bool
 }
 
+// Excluder is a [Condition] that can tell of most calls that it does not hold,
+// without any work. Such calls are answered as if the hook were not there.
+type Excluder interface {
+	Excludes(req *protocol.Request) bool
+}
+
 // FailPolicy says what a missing answer means. The zero value means the
 // default of the config.
 type FailPolicy string

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookd/hookd/hook"
@@ -16,14 +17,14 @@ const reasonNobody = "nobody can be asked"
 // approveStage answers a separate approve_tool call.
 func (r *run) approveStage(ctx context.Context, limit clock) {
 	digest := r.base.Digest()
-	asked, known := r.caller.asked.lookup(digest, r.m.now())
+	asked, why, known := r.caller.asked.lookup(digest, r.m.now())
 	if !known {
 		// Not seen, or forgotten: it counts as asked, unless the agent says no.
 		asked = r.base.Asked == nil || *r.base.Asked
 	} else if r.base.Asked != nil {
 		asked = asked || *r.base.Asked
 	}
-	r.asked = asked
+	r.asked, r.why = asked, why
 	r.result.Approval = r.approve(ctx, limit, digest)
 	if !r.result.Approval.Approved {
 		r.result.Reason = r.result.Approval.Reason
@@ -150,6 +151,7 @@ func (r *run) askApprover(ctx context.Context, mb *member, stage *protocol.Stage
 	if r.stage.Name != stage.Name {
 		req.Subject = approvalSubject(req.Subject, stage)
 	}
+	req.Extra = r.why.in(req.Extra)
 	a, step := r.turn(ctx, mb, req)
 	switch {
 	case step.Outcome != "":
@@ -165,6 +167,20 @@ func (r *run) askApprover(ctx context.Context, mb *member, stage *protocol.Stage
 		step.Outcome, step.Action = protocol.OutcomeDeny, protocol.ActionDeny
 	}
 	return a.approval, step
+}
+
+// in tells an approver why it is asked, and lets no agent tell that.
+func (a asking) in(extra protocol.Object) protocol.Object {
+	if a == (asking{}) && extra.Get("ask") == nil {
+		return extra
+	}
+	out := slices.DeleteFunc(slices.Clone(extra), func(m protocol.Member) bool { return m.Name == "ask" })
+	if a == (asking{}) {
+		return out
+	}
+	return append(out, protocol.Member{Name: "ask", Value: protocol.Object{
+		{Name: "reason", Value: protocol.Quote(a.reason)}, {Name: "by", Value: protocol.Quote(a.by)},
+	}.AppendJSON(nil)})
 }
 
 // approvalSubject leaves of a before_tool call what an approver judges.

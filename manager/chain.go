@@ -28,6 +28,9 @@ type Plan struct {
 // Plan looks at what a call will need.
 func (m *HookManager) Plan(caller *Caller, req *protocol.Request) Plan {
 	p := Plan{m: m, gen: m.current.Load(), caller: caller, req: req, Inline: true}
+	if w, ok := m.recorder.(interface{ Waits() bool }); ok && w.Waits() {
+		p.Inline = false // for a disk
+	}
 	if p.gen.rules.Disabled {
 		return p
 	}
@@ -35,6 +38,9 @@ func (m *HookManager) Plan(caller *Caller, req *protocol.Request) Plan {
 	asked := false
 	for _, mb := range p.gen.byStage[req.Stage.Name] {
 		if mb.Match.Matches(req.Tool(), req.Stage.Tool(), agent) {
+			if x, ok := mb.If.(hook.Excluder); ok && x.Excludes(req) {
+				continue
+			}
 			asked = true
 			// A condition takes longer than the one who reads from the agent has.
 			p.Inline = p.Inline && !mb.slow() && mb.If == nil
@@ -109,6 +115,7 @@ type run struct {
 	started time.Time
 
 	asked       bool   // an interceptor said ask
+	why         asking // what the first of them said
 	mustApprove bool   // a respond that may not pass by the approvers
 	changer     string // the hook that changed subject last
 	responder   string // the hook whose respond is used
@@ -190,7 +197,7 @@ func (r *run) intercept(ctx context.Context, limit, approval clock) {
 	}
 	digest := r.finalRequest().Digest()
 	if !r.base.DryRun {
-		r.caller.asked.remember(digest, r.asked, r.m.now())
+		r.caller.asked.remember(digest, r.asked, r.why, r.m.now())
 	}
 	if r.base.Approve || r.mustApprove || (r.asked && r.result.Respond != nil) {
 		r.approveCall(ctx, approval, digest)
@@ -440,6 +447,9 @@ func (r *run) applyVerb(mb *member, d *protocol.Decision, verb protocol.Action, 
 		r.result.Respond, r.responder = d.Respond, mb.Name
 		r.mustApprove = r.mustApprove || !mb.MayRespond
 	case protocol.ActionAsk:
+		if !r.asked {
+			r.why = asking{d.Reason, mb.Name}
+		}
 		r.asked = true
 		if r.result.Permission == "" {
 			r.result.Permission = d.Permission
@@ -666,7 +676,7 @@ func (r *run) denial() protocol.Action {
 func (r *run) denyUnrecorded(err error) {
 	res := &r.result
 	r.m.log.Error("decision not recorded", zap.String("stage", string(r.stage.Name)), zap.Error(err))
-	const reason = "the decision could not be recorded"
+	reason := "the decision could not be recorded" + colon(err.Error())
 	if res.Approval != nil {
 		res.Approval.Approved, res.Approval.Reason = false, reason
 	}

@@ -301,3 +301,31 @@ func TestFailureWithAWarning(t *testing.T) {
 	require.Equal(t, []string{"h: the check did not run"}, res.Warnings)
 	require.Len(t, res.Degraded, 1)
 }
+
+// An approver is told why it is asked, by hookd and by nobody else.
+func TestApproverIsToldWhy(t *testing.T) {
+	var seen string
+	ask := (&goHook{intercept: func(_ context.Context, req *protocol.Request) (protocol.Decision, error) {
+		require.Contains(t, []string{"", `"forged"`}, string(req.Extra.Get("ask")))
+		return hook.Ask("publishes"), nil
+	}}).registration("gate")
+	human := (&goHook{approve: func(_ context.Context, req *protocol.Request) (protocol.Approval, error) {
+		seen = string(req.Extra.Get("ask"))
+		return protocol.Approval{Approved: true}, nil
+	}}).registration("human")
+	m := mounted(t, ask, human)
+	caller := &Caller{Name: "bot"}
+	call := func(stage protocol.Stage, params string) string {
+		seen = "nobody was asked"
+		_, err := m.Call(t.Context(), caller, request(t, stage, params))
+		require.NoError(t, err)
+		return seen
+	}
+	const why = `{"reason":"publishes","by":"gate"}`
+	require.Empty(t, call(protocol.StageApproveTool, `{"tool":"x","arguments":{},"ask":"forged"}`), "nothing is known of this call")
+	require.Equal(t, why, call(protocol.StageBeforeTool, `{"tool":"x","arguments":{},"approve":true,"ask":"forged"}`))
+	require.Equal(t, why, call(protocol.StageApproveTool, `{"tool":"x","arguments":{}}`), "remembered for the separate call")
+	swap(t, m, human)
+	require.Equal(t, why, call(protocol.StageApproveTool, `{"tool":"x","arguments":{},"asked":false}`))
+	require.Empty(t, call(protocol.StageBeforeTool, `{"tool":"y","arguments":{},"approve":true}`))
+}

@@ -29,10 +29,15 @@ type askedMemory struct {
 
 type askedCall struct {
 	asked bool
+	why   asking
 	at    time.Time
 }
 
-func (a *askedMemory) remember(digest string, asked bool, now time.Time) {
+// asking is why approval is wanted: what the first interceptor that asked for it
+// has said.
+type asking struct{ reason, by string }
+
+func (a *askedMemory) remember(digest string, asked bool, why asking, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.calls == nil {
@@ -46,20 +51,24 @@ func (a *askedMemory) remember(digest string, asked bool, now time.Time) {
 	// The same call again does not take a question back: an approval may still
 	// be asked for under the first.
 	if was := a.calls[digest]; was.asked && now.Sub(was.at) <= askedFor {
+		if !asked {
+			why = was.why
+		}
 		asked = true
 	}
-	a.calls[digest] = askedCall{asked, now}
+	a.calls[digest] = askedCall{asked, why, now}
 }
 
-// lookup says whether the call was asked about, and whether that is known.
-func (a *askedMemory) lookup(digest string, now time.Time) (asked, known bool) {
+// lookup says whether the call was asked about and why, and whether that is
+// known.
+func (a *askedMemory) lookup(digest string, now time.Time) (asked bool, why asking, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c, ok := a.calls[digest]
 	if !ok || now.Sub(c.at) > askedFor {
-		return false, false
+		return false, asking{}, false
 	}
-	return c.asked, true
+	return c.asked, c.why, true
 }
 
 // repeats counts, per session and hook, how often inject had an effect.

@@ -13,12 +13,12 @@ func TestAskedMemoryIsBounded(t *testing.T) {
 	now := time.Now()
 	const many = 3*askedCalls + 7
 	for i := range many {
-		a.remember(strconv.Itoa(i), i%2 == 0, now)
-		a.remember(strconv.Itoa(i), i%2 == 0, now) // the same call again takes no more room
+		a.remember(strconv.Itoa(i), i%2 == 0, asking{"sure?", "gate"}, now)
+		a.remember(strconv.Itoa(i), i%2 == 0, asking{"sure?", "gate"}, now) // the same call again takes no more room
 	}
 	require.Len(t, a.calls, askedCalls)
 	for i := range many {
-		asked, known := a.lookup(strconv.Itoa(i), now)
+		asked, _, known := a.lookup(strconv.Itoa(i), now)
 		require.Equal(t, i >= many-askedCalls, known, "the oldest are forgotten: %d", i)
 		require.Equal(t, known && i%2 == 0, asked)
 	}
@@ -27,13 +27,14 @@ func TestAskedMemoryIsBounded(t *testing.T) {
 func TestAskedMemoryForgets(t *testing.T) {
 	var a askedMemory
 	now := time.Now()
-	a.remember("d", true, now)
-	asked, known := a.lookup("d", now.Add(askedFor))
+	a.remember("d", true, asking{"sure?", "gate"}, now)
+	asked, why, known := a.lookup("d", now.Add(askedFor))
+	require.Equal(t, asking{"sure?", "gate"}, why)
 	require.True(t, asked && known)
-	_, known = a.lookup("d", now.Add(askedFor+1))
+	_, _, known = a.lookup("d", now.Add(askedFor+1))
 	require.False(t, known)
-	a.remember("d", false, now.Add(time.Hour))
-	asked, known = a.lookup("d", now.Add(time.Hour))
+	a.remember("d", false, asking{"sure?", "gate"}, now.Add(time.Hour))
+	asked, _, known = a.lookup("d", now.Add(time.Hour))
 	require.True(t, known)
 	require.False(t, asked, "the latest word counts")
 }

@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Mounted struct {
 	priority int // its own, where the entry does not say
 	events   []protocol.Subscription
 	stages   []protocol.Stage
+	when     hook.When
 	closed   atomic.Bool
 }
 
@@ -60,7 +62,7 @@ func (m *Mounted) registration(e *config.Entry) (*hook.Registration, error) {
 	}
 	r := &hook.Registration{
 		Name: e.Name, Source: e.Source, Priority: e.Priority, Roles: m.roles, Stages: e.Intercept, Events: e.Observe,
-		Match: e.Match, If: e.If, FailPolicy: e.FailPolicy, Required: e.Required, Recheck: e.Recheck, Mode: e.Mode, When: e.When,
+		Match: e.Match, If: e.If, FailPolicy: e.FailPolicy, Required: e.Required, Recheck: e.Recheck, Mode: e.Mode, When: cmp.Or(e.When, m.when, hook.Always),
 		MayRespond: e.MayRespond, MaxRepeats: e.MaxRepeats, KeyStrategies: e.KeyStrategies,
 		Timeout: e.Timeout, ApprovalTimeout: e.ApprovalTimeout, ObserverTimeout: e.ObserverTimeout,
 	}
@@ -73,6 +75,9 @@ func (m *Mounted) registration(e *config.Entry) (*hook.Registration, error) {
 		}
 		if e.Intercept == nil {
 			r.Stages = m.stages
+			if len(m.stages) == 1 && m.stages[0] == protocol.StageApproveTool && e.OwnTimeout > 0 {
+				r.ApprovalTimeout = e.OwnTimeout
+			}
 		}
 		return r, r.Check()
 	}

@@ -38,6 +38,9 @@ type Builtin struct {
 	// not say. Nil means all that its roles allow.
 	Events []string
 	Stages []protocol.Stage
+	// When is for which calls it is asked as an approver when its entry does not
+	// say; empty means [hook.Always].
+	When hook.When
 }
 
 // BuiltinContext is what a built-in is made from.

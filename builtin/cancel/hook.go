@@ -30,6 +30,9 @@ func Events() []string {
 // Quick implements [hook.Quick].
 func (*Hook) Quick() {}
 
+// Abstains says that a session that goes on is no business of this hook.
+func (*Hook) Abstains() {}
+
 // Intercept notes the call, and ends the turn of a cancelled session.
 func (h *Hook) Intercept(_ context.Context, req *protocol.Request) (protocol.Decision, error) {
 	if c := h.table.call(req); c != nil {

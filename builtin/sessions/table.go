@@ -110,11 +110,6 @@ func Key(meta protocol.Object) string {
 	return key(protocol.MetaString(meta, "agent"), protocol.MetaString(meta, "session_id"))
 }
 
-// AgentKey is like [Key], and tells the agents of one session apart.
-func AgentKey(meta protocol.Object) string {
-	return key(protocol.MetaString(meta, "agent"), protocol.MetaString(meta, "session_id"), protocol.MetaString(meta, "agent_id"))
-}
-
 func key(parts ...string) string {
 	k := strings.Join(parts, "\x00")
 	if len(k) <= maxKey {

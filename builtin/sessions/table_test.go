@@ -62,9 +62,20 @@ func TestKey(t *testing.T) {
 	one := meta("agent", "x", "session_id", "s", "agent_id", "main")
 	require.Equal(t, Key(one), Key(meta("agent", "x", "session_id", "s")))
 	require.NotEqual(t, Key(one), Key(meta("agent", "y", "session_id", "s")))
-	require.NotEqual(t, AgentKey(one), AgentKey(meta("agent", "x", "session_id", "s", "agent_id", "sub")))
+	require.Equal(t, "main", Agent(one))
 	require.Equal(t, Key(nil), Key(meta("session_id", "")))
 	long := meta("session_id", strings.Repeat("s", 10_000))
 	require.LessOrEqual(t, len(Key(long)), maxKey)
 	require.NotEqual(t, Key(long), Key(meta("session_id", strings.Repeat("s", 10_001))))
+}
+
+func TestAgents(t *testing.T) {
+	var agents Agents[int]
+	*agents.Of("a")++
+	*agents.Of("a")++
+	require.Equal(t, 2, *agents.Of("a"))
+	for i := range 1000 {
+		*agents.Of(strings.Repeat("x", i))++
+	}
+	require.Len(t, agents, maxAgents)
 }

@@ -3,10 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/hookd/hookd/config"
@@ -15,18 +18,19 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var noStart bool
+	var noStart, asJSON bool
 	var callStage string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Validate a config, start and greet every hook, and say what is active",
 		Long: `Reads a config as the daemon would, starts and greets every hook, says what is
-active, and stops them again. It needs no daemon. The exit code is 1 when
+active and what limits each process, and stops them again. It needs no daemon. The exit code is 1 when
 anything is wrong; every problem is named with its place in the file.
 
 Without FILE it checks the file that hookd serve would use.`,
 		Example: `  hookd check config.json
   hookd check --no-start config.json       # the file only, for CI
+  hookd check --json config.json | jq '.hooks[] | {name, limits}'
   echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | hookd check --call before_tool config.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -43,7 +47,7 @@ Without FILE it checks the file that hookd serve would use.`,
 			} else if path == "" {
 				return usage(cmd, "there is no config file to check: name one")
 			}
-			o := daemon.CheckOptions{ConfigPath: path, NoStart: noStart, Builtins: a.builtins, Version: version()}
+			o := daemon.CheckOptions{ConfigPath: path, NoStart: noStart, Builtins: a.builtins, Helper: a.helper, Version: version()}
 			if callStage != "" {
 				if noStart {
 					return usage(cmd, "--call needs started hooks: leave --no-start out")
@@ -52,10 +56,11 @@ Without FILE it checks the file that hookd serve would use.`,
 					return err
 				}
 			}
-			return a.check(cmd, o)
+			return a.check(cmd, o, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&noStart, "no-start", false, "do not start hooks, only judge the file")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().StringVar(&callStage, "call", "", "run a call of this stage, with params from standard input, as a dry run through the hooks")
 	return cmd
 }
@@ -77,8 +82,11 @@ func (a *app) dryRun(cmd *cobra.Command, name string) (*protocol.Request, error)
 	return req, nil
 }
 
-func (a *app) check(cmd *cobra.Command, o daemon.CheckOptions) error {
+func (a *app) check(cmd *cobra.Command, o daemon.CheckOptions, asJSON bool) error {
 	report, err := daemon.Check(cmd.Context(), o)
+	if asJSON && (err == nil || isLoadError(err)) {
+		return a.checkJSON(o, report, err)
+	}
 	if load, ok := errors.AsType[*config.LoadError](err); ok {
 		fmt.Fprintln(a.err, load.Error())
 		return a.problems(len(load.Problems))
@@ -88,10 +96,14 @@ func (a *app) check(cmd *cobra.Command, o daemon.CheckOptions) error {
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, h := range report.Hooks {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.Source, a.verdict(o, h), strings.Join(h.Active, " "), strings.Join(h.Rules, ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.Source, a.verdict(o, h), strings.Join(h.Active, " "), strings.Join(append(h.Rules, guarded(h)...), ", "))
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	a.printLimits(report)
+	for _, f := range report.CommandFiles {
+		fmt.Fprintf(a.out, "%s (%s): %d command hooks, asked in this order: %s\n", f.Path, f.Layer, len(f.Hooks), strings.Join(f.Hooks, ", "))
 	}
 	for _, warning := range report.Warnings {
 		fmt.Fprintf(a.err, "%s: %s\n", a.paint(a.err, yellow, "warning"), warning)
@@ -111,6 +123,65 @@ func (a *app) check(cmd *cobra.Command, o daemon.CheckOptions) error {
 		fmt.Fprintf(a.out, "%s\n", report.Result.AppendJSON(nil, o.Call.Stage, true))
 	}
 	fmt.Fprintf(a.err, "%s: ok\n", o.ConfigPath)
+	return nil
+}
+
+// guarded says what holds one hook to its word, beyond what all processes have.
+func guarded(h daemon.CheckedHook) (words []string) {
+	if h.Limits != nil && h.Started {
+		words = slices.DeleteFunc(slices.Clone(h.Limits.Active), common)
+	}
+	if h.Canary != nil && h.Canary.OK {
+		words = append(words, "canary says "+h.Canary.Got)
+	}
+	return words
+}
+
+// common reports whether a limit is one that every process has.
+func common(limit string) bool { return limit != "sha256" && !strings.HasPrefix(limit, "landlock=") }
+
+// printLimits prints, once, what limits all processes.
+func (a *app) printLimits(report *daemon.CheckReport) {
+	var said []string
+	for _, h := range report.Hooks {
+		if h.Limits == nil || !h.Started {
+			continue
+		}
+		limits := slices.DeleteFunc(slices.Clone(h.Limits.Active), func(l string) bool { return !common(l) })
+		if line := strings.Join(limits, " "); line != "" && !slices.Contains(said, line) {
+			said = append(said, line)
+			fmt.Fprintf(a.out, "processes run with %s\n", line)
+		}
+	}
+}
+
+func isLoadError(err error) bool {
+	_, ok := errors.AsType[*config.LoadError](err)
+	return ok
+}
+
+// checkJSON prints what a check found for programs.
+func (a *app) checkJSON(o daemon.CheckOptions, report *daemon.CheckReport, err error) error {
+	if report == nil {
+		report = &daemon.CheckReport{}
+		if load, ok := errors.AsType[*config.LoadError](err); ok {
+			report.Problems = strings.Split(load.Error(), "\n")
+		}
+	}
+	all := struct {
+		OK bool `json:"ok"`
+		*daemon.CheckReport
+		Result jsontext.Value `json:"result,omitzero"`
+	}{OK: len(report.Problems) == 0, CheckReport: report}
+	if report.Result != nil {
+		all.Result = report.Result.AppendJSON(nil, o.Call.Stage, true)
+	}
+	if err := json.MarshalWrite(a.out, all, json.Deterministic(true), jsontext.WithIndent("  "), jsontext.SpaceAfterColon(true)); err != nil {
+		return err
+	}
+	if fmt.Fprintln(a.out); !all.OK {
+		return errSilent
+	}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/config"
 	"github.com/hookd/hookd/mount"
 )
@@ -31,13 +32,20 @@ const (
 // Main runs the hookd command with the process's arguments and exits. Builtins
 // are kinds of in-process hooks that a config may name beside those that ship.
 func Main(builtins ...mount.Builtin) {
-	os.Exit(Run(os.Args[1:], builtins...))
+	helper := child.Main() // in a process that shall become a hook it does not return
+	os.Exit(run(os.Args[1:], helper, builtins))
 }
 
 // Run runs the hookd command and returns its exit code: 0 ok, 1 failed, 2 the
 // command line makes no sense. Data goes to stdout, everything else to stderr.
-func Run(args []string, builtins ...mount.Builtin) int {
+//
+// Hook processes are limited in what they may do only by a program that calls
+// [Main].
+func Run(args []string, builtins ...mount.Builtin) int { return run(args, nil, builtins) }
+
+func run(args []string, helper *child.Helper, builtins []mount.Builtin) int {
 	a := newApp(builtins)
+	a.helper = helper
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
@@ -54,6 +62,7 @@ func Command(builtins ...mount.Builtin) *cobra.Command { return newApp(builtins)
 // app is what commands share.
 type app struct {
 	builtins []mount.Builtin
+	helper   *child.Helper // nil: hooks are not limited
 	in       *os.File
 	out, err *os.File
 	getenv   func(string) string
@@ -87,9 +96,9 @@ Start here:
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%s", err) })
 	root.AddCommand(
-		a.demoCommand(), a.initCommand(), a.serveCommand(), a.connectCommand(), a.checkCommand(), a.callCommand(), a.eventsCommand(),
-		a.statusCommand(), a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(),
-		a.conformCommand(), a.benchCommand(), a.benchPartCommand(), a.versionCommand(),
+		a.demoCommand(), a.initCommand(), a.serveCommand(), a.connectCommand(), a.hookCommand(), a.agentsCommand(), a.installCommand(), a.uninstallCommand(), a.doctorCommand(), a.mcpCommand(), a.checkCommand(), a.explainCommand(), a.callCommand(), a.trustCommand(), a.importCommand(), a.eventsCommand(),
+		a.approvalsCommand(), a.sessionsCommand(), a.statusCommand(), a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(),
+		a.conformCommand(), a.benchCommand(), a.benchPartCommand(), a.execCommand(), a.versionCommand(),
 	)
 	// The library's own command would take any word for a shell.
 	root.InitDefaultCompletionCmd()
@@ -158,6 +167,9 @@ func hint(err error, format string, args ...any) error {
 func (a *app) fail(err error) int {
 	if errors.Is(err, errSilent) {
 		return exitFailed
+	}
+	if code, ok := errors.AsType[exitStatus](err); ok {
+		return int(code)
 	}
 	if u, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprintf(a.err, "hookd: %s\nRun '%s --help' for usage.\n", u.text, u.cmd)

@@ -17,12 +17,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/hookd/hookd/cmd/hookd/cli"
+	"github.com/hookd/hookd/thin"
 )
 
 // TestMain makes the test binary stand in for the hookd command, so that the
 // scripts start real processes without a build.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"hookd": func() { cli.Main() }})
+	testscript.Main(m, map[string]func(){
+		"hookd":      func() { cli.Main() },
+		"hookd-hook": func() { os.Exit(thin.Main()) },
+	})
 }
 
 // TestScript runs the transcripts in testdata/script. $SOCKETS is a folder with

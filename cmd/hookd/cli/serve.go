@@ -41,6 +41,7 @@ and may hand over the sockets, named agents and control.`,
 				return hint(err, "Name an existing file, or leave --config and $HOOKD_CONFIG out to serve with defaults.")
 			}
 			o.ConfigPath = path
+			o.Helper, o.Alone = a.helper, true
 			o.Version, o.Builtins, o.Stderr, o.Getenv = version(), a.builtins, a.err, a.getenv
 			if stdio {
 				o.Stdio = rpc.Stdio(os.Stdin, os.Stdout)

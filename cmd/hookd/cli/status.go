@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -107,6 +109,22 @@ func (a *app) printStatus(s *daemon.Status) error {
 			printTail(a.out, h.Stderr)
 		}
 	}
+	if len(s.CodingAgents) > 0 {
+		fmt.Fprintln(a.out)
+		fmt.Fprintln(w, "CODING AGENT\tEVENTS\tLAST\tAT")
+		for _, name := range slices.Sorted(maps.Keys(s.CodingAgents)) {
+			g := s.CodingAgents[name]
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", name, g.Events, g.Event, g.At.Local().Format(time.DateTime))
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, h := range s.Hooks {
+		if gaps := sandboxGaps(h); len(gaps) > 0 {
+			fmt.Fprintf(a.out, "\n%s: its sandbox does not keep in: %s\n", a.paint(a.out, yellow, h.Name), strings.Join(gaps, "; "))
+		}
+	}
 	if len(s.Agents) == 0 {
 		return nil
 	}
@@ -116,6 +134,19 @@ func (a *app) printStatus(s *daemon.Status) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", g.Name, g.PID, g.UID, g.Calls, g.LastEvent)
 	}
 	return w.Flush()
+}
+
+// sandboxGaps is what of a hook's sandbox is not enforced.
+func sandboxGaps(h daemon.HookStatus) (gaps []string) {
+	if h.Limits == nil {
+		return nil
+	}
+	for _, missing := range h.Limits.Missing {
+		if gap, ok := strings.CutPrefix(missing, "sandbox: "); ok {
+			gaps = append(gaps, gap)
+		}
+	}
+	return gaps
 }
 
 func printTail(w io.Writer, lines []string) {

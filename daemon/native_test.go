@@ -1,0 +1,179 @@
+package daemon_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hookd/hookd/protocol"
+)
+
+// nativeConfig has a hook that answers whatever the environment says.
+func nativeConfig(t *testing.T, answer, more string) string {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return fmt.Sprintf(`{%s "hooks": {"processes": {"gate": {
+		"command": [%q], "env": {%q: %q}, "intercept": ["before_tool"], "fail_policy": "deny", "match": {"tools": ["Bash"]}}}}}`, more, self, asHook, answer)
+}
+
+const claudeCall = `{"session_id":"s","hook_event_name":"PreToolUse","cwd":"/tmp","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"%s"}`
+
+func askNative(t *testing.T, d *runningDaemon, params string) string {
+	conn, err := net.Dial("unix", d.sockets.Agents)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":1,"method":"hook.native","params":%s}`+"\n", params)
+	require.NoError(t, err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	return line
+}
+
+func nativeParams(agent, event, payload, more string) string {
+	return fmt.Sprintf(`{"agent":%q,"event":%q,"payload":%s%s}`, agent, event, protocol.Quote(payload), more)
+}
+
+func TestNativeEvents(t *testing.T) {
+	d := startDaemon(t, nativeConfig(t, "deny", ""))
+	for _, c := range []struct{ name, params, want string }{
+		{"a denial in the agent's words", nativeParams("claude", "PreToolUse", fmt.Sprintf(claudeCall, "1"), ""), `{"stdout":"{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\"`},
+		{"found by the payload", nativeParams("auto", "auto", fmt.Sprintf(claudeCall, "2"), ""), `\"permissionDecision\":\"deny\"`},
+		{"another tool", nativeParams("claude", "PreToolUse", strings.Replace(fmt.Sprintf(claudeCall, "3"), "Bash", "Read", 1), ""), `{"stdout":"","stderr":"","exit_code":0`},
+		{"an event only", nativeParams("claude", "Notification", `{"hook_event_name":"Notification","message":"x"}`, ""), `{"stdout":"","stderr":"","exit_code":0`},
+		{"an event that nobody knows", nativeParams("claude", "Brandnew", `{"hook_event_name":"Brandnew"}`, ""), `{"stdout":"","stderr":"","exit_code":0`},
+		{"an agent that nobody knows", nativeParams("cluade", "PreToolUse", `{}`, ""), `unknown agent \"cluade\" (did you mean \"claude\"?)`},
+		{"a payload that can't be read", nativeParams("claude", "PreToolUse", `{"tool_name":"Bash","tool_name":"Read"}`, ""), `"code":-32602`},
+		{"no payload", nativeParams("claude", "PreToolUse", ``, ""), `"code":-32602`},
+		{"a param that nobody knows", nativeParams("claude", "PreToolUse", `{}`, `,"aprove":true`), `aprove`},
+	} {
+		t.Run(c.name, func(t *testing.T) { require.Contains(t, askNative(t, d, c.params), c.want) })
+	}
+}
+
+// TestNativeRetry: the same call fired twice gets one answer and asks once.
+func TestNativeRetry(t *testing.T) {
+	d := startDaemon(t, nativeConfig(t, "deny", ""))
+	calls := func() int64 {
+		for _, h := range d.status(t).Hooks {
+			if h.Name == "gate" {
+				return h.Calls
+			}
+		}
+		return -1
+	}
+	before := calls()
+	first := askNative(t, d, nativeParams("claude", "PreToolUse", fmt.Sprintf(claudeCall, "same"), ""))
+	again := askNative(t, d, nativeParams("claude", "PreToolUse", fmt.Sprintf(claudeCall, "same"), ""))
+	require.Equal(t, first, again)
+	require.Equal(t, before+1, calls())
+	askNative(t, d, nativeParams("claude", "PreToolUse", fmt.Sprintf(claudeCall, "other"), ""))
+	require.Equal(t, before+2, calls())
+}
+
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestHTTPDoor(t *testing.T) {
+	address := freePort(t)
+	d := startDaemon(t, nativeConfig(t, "deny", fmt.Sprintf(`"http": {"listen": %q},`, address)))
+	path := filepath.Join(filepath.Dir(d.sockets.Agents), "http-token")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	token, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	do := func(method, path, body string, change func(*http.Request)) (int, string, http.Header) {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		if change != nil {
+			change(req)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(text), resp.Header
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+
+	const event = "/v1/agents/claude/PreToolUse"
+	status, body, header := do("POST", event, fmt.Sprintf(claudeCall, "1"), nil)
+	require.Equal(t, 200, status)
+	require.Contains(t, body, `"permissionDecision":"deny"`)
+	require.Equal(t, "0", header.Get("Hookd-Exit-Code"))
+	require.NoError(t, protocol.CheckValue(jsontext.Value(body), 0))
+
+	t.Run("what can't be judged is a no with status 200", func(t *testing.T) {
+		for _, payload := range []string{"", "{", `{"tool_name":1}`} {
+			status, body, _ := do("POST", event, payload, nil)
+			require.Equal(t, 200, status)
+			require.Contains(t, body, `"permissionDecision":"deny"`, "%q", payload)
+		}
+		_, body, _ := do("POST", event+"?on_unavailable=ask", "{", nil)
+		require.Contains(t, body, `"permissionDecision":"ask"`)
+	})
+	for name, c := range map[string]struct {
+		method, path string
+		change       func(*http.Request)
+		want         int
+	}{
+		"no token":          {"POST", event, func(r *http.Request) { r.Header.Del("Authorization") }, 401},
+		"wrong token":       {"POST", event, func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, 401},
+		"another scheme":    {"POST", event, func(r *http.Request) { r.Header.Set("Authorization", "Basic "+strings.TrimSpace(string(token))) }, 401},
+		"a web page":        {"POST", event, func(r *http.Request) { r.Header.Set("Origin", "http://"+address) }, 403},
+		"a rebound name":    {"POST", event, func(r *http.Request) { r.Host = "evil.example:7465" }, 403},
+		"a wrong method":    {"GET", event, nil, 405},
+		"an unknown agent":  {"POST", "/v1/agents/nobody/PreToolUse", nil, 404},
+		"an unknown path":   {"POST", "/v2", nil, 404},
+		"no metrics":        {"GET", "/metrics", nil, 404},
+		"a choice unheard":  {"POST", event + "?on_unavailable=perhaps", nil, 400},
+		"a kind of nothing": {"GET", "/v1/events?kind=no_such", nil, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, _, _ := do(c.method, c.path, "{}", c.change)
+			require.Equal(t, c.want, status)
+		})
+	}
+
+	t.Run("events as they happen", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://"+address+"/v1/events?kind=decision", nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		lines := bufio.NewReader(resp.Body)
+		_, err = lines.ReadString('\n') // the view is open
+		require.NoError(t, err)
+		do("POST", event, fmt.Sprintf(claudeCall, "seen"), nil)
+		for {
+			line, err := lines.ReadString('\n')
+			require.NoError(t, err)
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				require.Contains(t, data, `"kind":"decision"`)
+				require.Contains(t, data, `"agent":"claude"`)
+				return
+			}
+		}
+	})
+}
