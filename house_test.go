@@ -63,17 +63,27 @@ var rooms = map[string][]string{
 	"mcp":               {"protocol", "client"},
 
 	// Hooks that ship, each in a room of its own.
-	"builtin":             {"hook", "protocol"},
-	"builtin/cancel":      {"builtin", "hook", "protocol"},
-	"builtin/text":        {"builtin", "protocol"},
-	"builtin/text/corpus": {"builtin/text"},
-	"builtin/secrets":     {"builtin", "builtin/text", "hook", "protocol"},
-	"builtin/pii":         {"builtin", "builtin/secrets", "builtin/text", "hook", "protocol"},
-	"builtin/inputguard":  {"builtin", "builtin/text", "hook", "protocol"},
+	"builtin":              {"hook", "protocol"},
+	"builtin/cancel":       {"builtin", "hook", "protocol"},
+	"builtin/text":         {"builtin", "protocol"},
+	"builtin/text/corpus":  {"builtin/text"},
+	"builtin/secrets":      {"builtin", "builtin/text", "hook", "protocol"},
+	"builtin/pii":          {"builtin", "builtin/secrets", "builtin/text", "hook", "protocol"},
+	"builtin/inputguard":   {"builtin", "builtin/text", "hook", "protocol"},
+	"builtin/sessions":     {"protocol"},
+	"builtin/conversation": {"protocol", "builtin/text"},
+	"builtin/policy":       {"hook", "protocol", "builtin", "condition"},
+	"builtin/loop":         {"hook", "protocol", "builtin", "builtin/sessions"},
+	"builtin/budget":       {"hook", "protocol", "builtin", "builtin/text", "builtin/sessions"},
+	"builtin/instructions": {"hook", "protocol", "builtin", "builtin/text", "builtin/conversation", "builtin/sessions", "condition"},
+	"builtin/skills":       {"hook", "protocol", "builtin", "builtin/sessions"},
+	"builtin/messages":     {"hook", "protocol", "builtin", "builtin/text", "builtin/conversation"},
+	"builtin/summarize":    {"hook", "protocol", "builtin", "builtin/text", "builtin/conversation", "builtin/sessions"},
 
 	"daemon": {
 		"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "condition", "trust", "commands", "mount", "builtin", "client", "agent", "approval", "record",
-		"builtin/cancel", "builtin/text", "builtin/secrets", "builtin/pii", "builtin/inputguard",
+		"builtin/cancel", "builtin/text", "builtin/secrets", "builtin/pii", "builtin/inputguard", "builtin/policy", "builtin/loop", "builtin/budget",
+		"builtin/instructions", "builtin/skills", "builtin/messages", "builtin/summarize",
 	},
 	"console": {"protocol", "client", "approval"},
 	"cmd/hookd/cli": {
@@ -85,7 +95,7 @@ var rooms = map[string][]string{
 	"cmd/hookd/demo": {"protocol", "hook", "child", "mount", "client", "daemon", "examples/hooks"},
 	"conform":        {"protocol", "rpc", "child"},
 	"bench":          {"protocol", "hook", "hook/serve", "child", "mount", "daemon", "thin"},
-	"bench/profile":  {"bench"},
+	"bench/profile":  {"bench", "child"},
 	"packaging/man":  {"cmd/hookd/cli"},
 	"docs/img":       {},
 	// Programs and checks for tests.
@@ -94,7 +104,7 @@ var rooms = map[string][]string{
 	"internal/faulthook":  {"protocol", "internal/fault"},
 	"internal/gobuild":    {"child"},
 	"internal/invariant":  {"protocol", "daemon"},
-	"internal/soak":       {"internal/fault", "protocol", "client", "daemon", "rpc", "child", "hook", "internal/faulthook", "internal/invariant", "internal/gobuild"},
+	"internal/soak":       {"internal/fault", "record", "protocol", "client", "daemon", "rpc", "child", "hook", "internal/faulthook", "internal/invariant", "internal/gobuild"},
 	// Examples show what people outside may use.
 	"examples/agent":       {"protocol", "client"},
 	"examples/hooks":       {}, // the scripts, embedded for the demo
@@ -112,8 +122,13 @@ var only = map[string]string{
 	"github.com/spf13/cobra":           "cmd/hookd/cli",
 	"github.com/spf13/cobra/doc":       "packaging/man",
 
-	"github.com/coreos/go-systemd/v22/daemon":     "daemon",
-	"github.com/coreos/go-systemd/v22/activation": "daemon",
+	"modernc.org/sqlite":                                   "record",
+	"github.com/landlock-lsm/go-landlock/landlock":         "child",
+	"github.com/landlock-lsm/go-landlock/landlock/syscall": "child",
+	"github.com/expr-lang/expr":                            "condition",
+	"github.com/tiktoken-go/tokenizer/codec":               "builtin/conversation",
+	"github.com/coreos/go-systemd/v22/daemon":              "daemon",
+	"github.com/coreos/go-systemd/v22/activation":          "daemon",
 }
 
 // pure folders must stay free of the outside world.

@@ -108,7 +108,7 @@ func helper(mode string, args ...string) Spec {
 	if err != nil {
 		panic(err)
 	}
-	return Spec{Name: mode, Argv: append([]string{self}, args...), Env: map[string]string{modeVar: mode}}
+	return Spec{Name: mode, Argv: append([]string{self}, args...), Env: map[string]string{modeVar: mode, "GORACE": "atexit_sleep_ms=0"}}
 }
 
 // shell returns the spec of a script for sh, whose arguments start at $1.

@@ -65,12 +65,13 @@ func newOrphans(age time.Duration, o owner) *orphans {
 }
 
 // look reaps the dead, takes note of those that escaped, and kills those whose
-// hook is gone. It returns how many of the latter are left.
-func (o *orphans) look(now time.Time) (left int) {
+// hook is gone. It returns how many of the latter are left. A quick look may
+// miss somebody, who is seen by a later one.
+func (o *orphans) look(now time.Time, quick bool) (left int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	zombies, escaped := map[int]time.Time{}, map[int]escapee{}
-	for _, p := range offspring() {
+	for _, p := range offspring(quick) {
 		switch {
 		case o.owner.owns(p.pid):
 		case p.zombie:
@@ -133,7 +134,7 @@ func (o *orphans) recognise(p kin) (escapee, bool) {
 // sweep kills what has escaped from hooks that are gone, and what comes to
 // light when that has died.
 func (o *orphans) sweep() {
-	for end := time.Now().Add(killLimit); o.look(time.Now()) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(killLimit); o.look(time.Now(), false) > 0 && time.Now().Before(end); {
 		time.Sleep(killPause)
 	}
 }

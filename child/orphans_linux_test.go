@@ -69,7 +69,7 @@ func (c children) named(string) bool          { return false }
 
 // isZombie reports whether a child of ours has ended and nobody has waited.
 func isZombie(pid int) bool {
-	return slices.ContainsFunc(offspring(), func(p kin) bool { return p.pid == pid && p.zombie })
+	return slices.ContainsFunc(offspring(false), func(p kin) bool { return p.pid == pid && p.zombie })
 }
 
 // Zombies that somebody will wait for are let alone, however old.
@@ -82,14 +82,14 @@ func TestOnlyOldOrphansAreReaped(t *testing.T) {
 	// Not those of other tests either.
 	others := func() children {
 		all := children{}
-		for _, p := range offspring() {
+		for _, p := range offspring(false) {
 			all[p.pid] = p.pid != pid
 		}
 		return all
 	}
 	look := func(o *orphans, after time.Duration, ours children) {
 		o.owner = ours
-		o.look(now.Add(after))
+		o.look(now.Add(after), true)
 	}
 	o := newOrphans(time.Minute, others())
 	look(o, 0, others())

@@ -222,7 +222,7 @@ func (s *Spawner) lookAround(pause time.Duration) (stop func()) {
 		for {
 			select {
 			case now := <-ticker.C:
-				s.orphans.look(now)
+				s.orphans.look(now, true)
 			case <-ctx.Done():
 				return
 			}
@@ -250,11 +250,15 @@ func (s *Spawner) launch(o order) (_ *Process, err error) {
 		}
 		return r, w
 	}
+	helper := s.helper
+	if o.Plain {
+		helper = nil
+	}
 	stdinR, stdinW := pipe()
 	stdoutR, stdoutW := pipe()
 	stderrR, stderrW := pipe()
 	var statusR, statusW *os.File
-	if s.helper != nil {
+	if helper != nil {
 		statusR, statusW = pipe()
 	}
 	ours, theirs = []*os.File{stdinW, stdoutR, stderrR, statusR}, []*os.File{stdinR, stdoutW, stderrW, statusW}
@@ -277,8 +281,8 @@ func (s *Spawner) launch(o order) (_ *Process, err error) {
 		Path: o.path, Args: o.Argv, Dir: o.Dir, Env: Environ(o.Spec, os.LookupEnv),
 		Stdin: stdinR, Stdout: stdoutW, Stderr: stderrW, SysProcAttr: ownGroup(),
 	}
-	if s.helper != nil {
-		if err := s.helper.lead(cmd, o, statusW); err != nil {
+	if helper != nil {
+		if err := helper.lead(cmd, o, statusW); err != nil {
 			return nil, &StartError{"start", o.path, err, ""}
 		}
 	}
@@ -290,7 +294,7 @@ func (s *Spawner) launch(o order) (_ *Process, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, explain(o.path, err)
 	}
-	if s.helper == nil {
+	if helper == nil {
 		_ = preferForOOM(cmd.Process.Pid) // nothing depends on it
 	}
 
@@ -298,7 +302,7 @@ func (s *Spawner) launch(o order) (_ *Process, err error) {
 		cmd: cmd, stdin: stdinW, stdout: stdout, stderr: stderr, status: statusR,
 		log: stderrLog{hand: o.Stderr}, timing: s.timing, name: o.Name, done: make(chan struct{}),
 	}
-	if s.helper == nil {
+	if helper == nil {
 		p.confinement = unconfined(o.Sandbox)
 	}
 	p.stopping, p.stop = context.WithCancel(context.Background())
@@ -319,7 +323,7 @@ func (s *Spawner) keep(p *Process) {
 		defer close(p.done)
 		p.supervise()
 		if s.orphans != nil {
-			s.orphans.look(time.Now()) // while the group is known to be ours
+			s.orphans.look(time.Now(), true) // while the group is known to be ours
 		}
 		p.exit = p.reap()
 		s.mu.Lock()

@@ -26,6 +26,9 @@ type Spec struct {
 	// PassEnv names variables to copy from hookd's own environment. Names that
 	// Withheld reports are not copied.
 	PassEnv []string
+	// Plain starts the child without the Helper: for what is started all the
+	// time, or is no hook at all. It is not limited then.
+	Plain bool
 	// Sandbox limits what the child may reach; nil is what hookd may. Without
 	// a Helper it is not enforced.
 	Sandbox *Sandbox

@@ -54,7 +54,7 @@ func groupRuns(pgid int) bool {
 // adopt: only launchd inherits orphans here.
 func adopt(bool) bool { return false }
 
-func offspring() []kin { return nil }
+func offspring(bool) []kin { return nil }
 
 func hookOf(int) string { return "" }
 

@@ -61,10 +61,14 @@ func adopt(on bool) bool {
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, flag, 0, 0, 0) == nil
 }
 
-// offspring returns the children of hookd, those that it inherited too.
-func offspring() (found []kin) {
-	pids, err := childPIDs()
-	if err != nil { // the kernel keeps no lists of children
+// offspring returns the children of hookd, those that it inherited too. The
+// quick way may miss one when another ends at the same time.
+func offspring(quick bool) (found []kin) {
+	pids, err := []int(nil), os.ErrNotExist
+	if quick {
+		pids, err = childPIDs()
+	}
+	if err != nil { // or the kernel keeps no lists of children
 		pids, _ = processes() // without /proc none is found
 	}
 	for _, pid := range pids {

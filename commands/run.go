@@ -137,7 +137,8 @@ func (r *Runner) command(ctx context.Context, f *File, name string, h *Handler, 
 	var mu sync.Mutex
 	var stderr bytes.Buffer
 	p, err := r.o.Spawner.Start(ctx, child.Spec{
-		Name: name, Argv: argv, Dir: r.dir(f, o), Env: r.environ(f, o), PassEnv: h.PassEnv,
+		Plain: true, // the helper costs more than many a script
+		Name:  name, Argv: argv, Dir: r.dir(f, o), Env: r.environ(f, o), PassEnv: h.PassEnv,
 		Stderr: func(line []byte, _ int64) {
 			mu.Lock()
 			defer mu.Unlock()

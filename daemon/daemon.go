@@ -157,7 +157,7 @@ func Run(ctx context.Context, o Options) error {
 		mounted: map[*mount.Mounted]struct{}{}, people: &people{}, book: newBook(),
 	}
 	var err error
-	if d.registry, err = mount.NewRegistry(slices.Concat(shipped(o.Stderr), d.people.builtins(), d.book.builtins(), o.Builtins)...); err != nil {
+	if d.registry, err = mount.NewRegistry(slices.Concat(shipped(o.Stderr, func() *child.Spawner { return d.spawner }), d.people.builtins(), d.book.builtins(), o.Builtins)...); err != nil {
 		return fmt.Errorf("built-in hooks: %w", err)
 	}
 	cfg, err := d.load()

@@ -42,7 +42,6 @@ type Replay struct {
 	checker *checker
 	manager *manager.HookManager
 	spawner *child.Spawner
-	people  []string
 }
 
 // OpenReplay loads a config and starts its hooks, all of which must start. The
@@ -51,7 +50,7 @@ func OpenReplay(ctx context.Context, o ReplayOptions) (*Replay, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr, nobody), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
 	if err != nil {
 		return nil, fmt.Errorf("built-in hooks: %w", err)
 	}
@@ -90,9 +89,6 @@ func (r *Replay) start(ctx context.Context) error {
 			return err
 		}
 		regs = append(regs, reg)
-		if h.entry.Name == "human" && h.entry.Source == hook.InProcess {
-			r.people = append(r.people, h.entry.Name)
-		}
 	}
 	if n := len(c.scripts); n > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%d command hooks are not run, because a script does not know of dry runs: what they would say is left out", n))
@@ -115,10 +111,6 @@ func (r *Replay) Call(ctx context.Context, agent string, req *protocol.Request) 
 	dry.DryRun = true
 	return r.manager.Call(ctx, &manager.Caller{Name: agent, PID: -1, UID: -1}, &dry)
 }
-
-// AsksPeople reports whether the hook of this name asks a person, which a dry
-// run does not do.
-func (r *Replay) AsksPeople(name string) bool { return slices.Contains(r.people, name) }
 
 // Close stops the hooks.
 func (r *Replay) Close() {

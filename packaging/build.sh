@@ -1,7 +1,10 @@
 #!/bin/sh
 # build.sh FILE: hookd as it is released, for $GOOS and $GOARCH: static, without
-# paths of this machine, with the version of the git tag or commit inside.
+# paths of this machine, with the version of the git tag or commit inside; and
+# hookd-hook, which coding agents start, beside it.
 set -eu
 case $1 in /*) out=$1 ;; *) out=$PWD/$1 ;; esac
 cd "$(dirname "$0")/.."
-CGO_ENABLED=0 exec go build -trimpath -buildvcs=auto -ldflags='-s -w' -o "$out" ./cmd/hookd
+export CGO_ENABLED=0
+go build -trimpath -buildvcs=auto -ldflags='-s -w' -o "$(dirname "$out")/hookd-hook" ./cmd/hookd-hook
+exec go build -trimpath -buildvcs=auto -ldflags='-s -w' -o "$out" ./cmd/hookd

@@ -28,7 +28,7 @@ for target in "${targets[@]}"; do
   name=hookd-$version-$GOOS-$GOARCH
   dir=$work/$name
   mkdir -p "$dir/examples"
-  mv "$work/hookd" "$dir/"
+  mv "$work/hookd" "$work/hookd-hook" "$dir/"
   cp README.md LICENSE config.example.json config.schema.json "$dir/"
   cp -r "$work/share" schema "$dir/"
   mkdir -p "$dir/docs" && cp docs/*.md "$dir/docs/"

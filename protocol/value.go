@@ -68,6 +68,9 @@ func objectValue(path string, v jsontext.Value) (Object, error) {
 
 // ParseObject splits an object that has been checked already into its members.
 func ParseObject(v jsontext.Value) (Object, error) {
+	if v.Kind() != '{' {
+		return nil, fmt.Errorf("expected an object, got %s", kindName(v.Kind()))
+	}
 	return ReadMembers(checkedDecoder(v))
 }
 

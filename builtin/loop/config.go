@@ -47,9 +47,9 @@ func readConfig(raw jsontext.Value) (*config, hook.Match, error) {
 	if err := builtin.ReadConfig(raw, c); err != nil {
 		return nil, hook.Match{}, err
 	}
-	for pointer, n := range map[string]int{"/warn": c.Warn, "/deny": c.Deny} {
+	for i, n := range []int{c.Warn, c.Deny} {
 		if n < 0 || n == 1 || n > most {
-			return nil, hook.Match{}, problem(pointer, "expected 0 (off) or 2 to %d, got %d", most, n)
+			return nil, hook.Match{}, problem([]string{"/warn", "/deny"}[i], "expected 0 (off) or 2 to %d, got %d", most, n)
 		}
 	}
 	except, err := hook.NewMatch(c.Except, nil)

@@ -15,11 +15,11 @@ import (
 
 // Table holds what was called last in each session. Guards that share one go on
 // where the one before them stopped.
-type Table = sessions.Table[streak]
+type Table = sessions.Table[sessions.Agents[streak]]
 
 // NewTable returns an empty table for at most this many sessions; 0 means
 // [sessions.Most].
-func NewTable(most int) *Table { return sessions.New[streak](most) }
+func NewTable(most int) *Table { return sessions.New[sessions.Agents[streak]](most) }
 
 // streak is a call that was made some times in a row.
 type streak struct {
@@ -57,7 +57,7 @@ func (*Guard) Quick() {}
 // Observe forgets sessions that are over.
 func (g *Guard) Observe(_ context.Context, ev *hook.Event) error {
 	if ev.Kind == protocol.EventSessionEnd {
-		g.table.Drop(sessions.AgentKey(ev.Meta))
+		g.table.Drop(sessions.Key(ev.Meta))
 	}
 	return nil
 }
@@ -88,17 +88,18 @@ func (g *Guard) Intercept(_ context.Context, req *protocol.Request) (protocol.De
 // run leaves no trace. A guard may be asked twice about one call, when a later
 // hook has changed it: that counts once.
 func (g *Guard) count(req *protocol.Request, digest [sha256.Size]byte) (times int) {
-	key := sessions.AgentKey(req.Meta)
+	key, agent := sessions.Key(req.Meta), sessions.Agent(req.Meta)
 	if req.DryRun {
 		times = 1
-		g.table.Look(key, func(s *streak) {
-			if s.digest == digest && s.times > 0 {
+		g.table.Look(key, func(a *sessions.Agents[streak]) {
+			if s := (*a)[agent]; s != nil && s.digest == digest {
 				times = s.times + 1
 			}
 		})
 		return times
 	}
-	g.table.Do(key, func(s *streak) {
+	g.table.Do(key, func(a *sessions.Agents[streak]) {
+		s := a.Of(agent)
 		if req.CallID == "" || req.CallID != s.callID || s.times == 0 {
 			if s.times == 0 || s.digest != digest {
 				s.digest, s.times = digest, 0

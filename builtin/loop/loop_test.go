@@ -106,7 +106,7 @@ func TestReload(t *testing.T) {
 func TestSessionEnd(t *testing.T) {
 	g := guard(t, `{"warn":2}`)
 	require.Equal(t, "-", said(t, g, call{session: "s", tool: "a"}))
-	ev := &protocol.Event{Kind: protocol.EventSessionEnd, Meta: call{session: "s"}.request(t).Meta}
+	ev := &protocol.Event{Kind: protocol.EventSessionEnd, Meta: call{session: "s", tool: "x"}.request(t).Meta}
 	require.NoError(t, g.Observe(context.Background(), &hook.Event{Event: ev}))
 	require.Zero(t, g.table.Len())
 	require.Equal(t, "-", said(t, g, call{session: "s", tool: "a"}))
