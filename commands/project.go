@@ -251,6 +251,21 @@ func (p *Projects) granted(path string) bool {
 	return err != nil || slices.ContainsFunc(grants, func(g trust.Grant) bool { return g.Path == path })
 }
 
+// Seen reports whether any session has worked in a project with a hook file.
+func (p *Projects) Seen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, dir := range p.dirs {
+		dir.mu.Lock()
+		seen := slices.ContainsFunc(dir.files, func(f *projectFile) bool { return f.path != "" })
+		dir.mu.Unlock()
+		if seen {
+			return true
+		}
+	}
+	return false
+}
+
 // say logs something once.
 func (p *Projects) say(key, text string, fields ...zap.Field) {
 	p.mu.Lock()

@@ -51,7 +51,7 @@ func BenchmarkTargetT4(b *testing.B) {
 func benchConfig(b *testing.B, match, stage string) string {
 	self, err := os.Executable()
 	require.NoError(b, err)
-	return fmt.Sprintf(`{"hooks": {"processes": {"gate": {
+	return fmt.Sprintf(`{"record": {"mode": "off"}, "hooks": {"processes": {"gate": {
 		"command": [%q], "env": {%q: "continue"}, "intercept": [%q], "max_in_flight": 16, %s}}}}`, self, asHook, stage, match)
 }
 

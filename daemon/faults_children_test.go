@@ -124,7 +124,7 @@ func childFaults() []fault {
 			p.recovered(t, 1)
 		}},
 		{name: "starts-hundreds-of-processes", play: func(t *testing.T, p *patient) {
-			const forks = 300
+			const forks = 200
 			group := p.status(t).PID
 			c := p.caller(t)
 			c.begin(orders{Forks: forks, After: p.file})

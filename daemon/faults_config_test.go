@@ -187,7 +187,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 			require.Equal(t, pids(was), pids(s))
 			require.Equal(t, 1, c.ask(orders{}).continues("gate").Generation)
 			// Nor would hookd start with it.
-			err = daemon.Run(t.Context(), daemon.Options{ConfigPath: d.config, Socket: d.sockets.Agents, Stderr: &logBuffer{}})
+			err = daemon.Run(t.Context(), daemon.Options{ConfigPath: d.config, Socket: d.sockets.Agents, Stderr: &logBuffer{}, Getenv: noEnv})
 			require.Error(t, err)
 			require.Equal(t, s.Config.Error, err.Error())
 			require.NoError(t, os.Chmod(folder, 0o700))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +37,8 @@ func startService(t *testing.T, config string) *service {
 	t.Helper()
 	s := &service{runningDaemon: &runningDaemon{sockets: beside(config), config: config, log: &logBuffer{}}, ended: make(chan error, 1)}
 	s.cmd = exec.Command(program(t, "cmd/hookd"), "serve", "--config", config, "--socket", s.sockets.Agents, "--control-socket", s.sockets.Control)
+	s.cmd.Env = append(os.Environ(), "STATE_DIRECTORY=", "XDG_STATE_HOME="+filepath.Dir(config))
+	s.cmd.Env = homeAt(filepath.Dir(config))
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	s.cmd.Stderr, s.stderr = write, read
@@ -65,6 +68,12 @@ func startService(t *testing.T, config string) *service {
 	})
 	until(t, "its hooks are settled", func() bool { return s.status(t).Settled() })
 	return s
+}
+
+// homeAt is the environment of a hookd that keeps all it has in a folder.
+func homeAt(dir string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "XDG_") })
+	return append(env, "HOME="+dir)
 }
 
 func (s *service) signal(t *testing.T, sig syscall.Signal) {

@@ -40,7 +40,7 @@ func TestDaemonsThatRace(t *testing.T) {
 			go func() {
 				ended <- daemon.Run(ctx, daemon.Options{
 					ConfigPath: config, Socket: filepath.Join(dir, "a.sock"), ControlSocket: filepath.Join(dir, "c.sock"),
-					Stderr: &logBuffer{}, Serving: func(s daemon.Sockets) { serving <- s },
+					Stderr: &logBuffer{}, Getenv: noEnv, Serving: func(s daemon.Sockets) { serving <- s },
 				})
 			}()
 		}
@@ -63,7 +63,7 @@ func TestDaemonsThatRace(t *testing.T) {
 // An old daemon that ends when a new one serves at the same place leaves the
 // new one's sockets alone.
 func oldDaemonAndNewOne(t *testing.T) {
-	config := writeConfig(t, `{}`)
+	config := writeConfig(t, `{"record": {"mode": "off"}}`) // both would write the same one
 	old := startDaemonWith(t, daemon.Options{ConfigPath: config})
 	for _, path := range []string{old.sockets.Agents, old.sockets.Control} {
 		require.NoError(t, os.Remove(path))
@@ -91,7 +91,7 @@ func daemonProcess() {
 	config := os.Getenv(asDaemon)
 	err := daemon.Run(ctx, daemon.Options{
 		ConfigPath: config, Socket: beside(config).Agents, ControlSocket: beside(config).Control,
-		Serving: func(daemon.Sockets) { fmt.Println("serving") },
+		Serving: func(daemon.Sockets) { fmt.Println("serving") }, Getenv: noEnv,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -114,7 +114,7 @@ func descriptorsRunOut(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0"`, limit), self)
-	cmd.Env = append(os.Environ(), asHook+"=daemon", asDaemon+"="+config, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(homeAt(filepath.Dir(config)), asHook+"=daemon", asDaemon+"="+config, "GORACE=atexit_sleep_ms=0")
 	log := &logBuffer{}
 	cmd.Stderr = log
 	stdout, err := cmd.StdoutPipe()

@@ -179,7 +179,7 @@ func startDaemonWith(t testing.TB, o daemon.Options) *runningDaemon {
 		o.Socket, o.ControlSocket = filepath.Join(dir, "a.sock"), filepath.Join(dir, "c.sock")
 	}
 	o.Stderr, o.Version = d.log, "test"
-	o.Getenv = func(string) string { return "" }
+	o.Getenv = noEnv
 	o.Serving = func(s daemon.Sockets) { serving <- s }
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -211,6 +211,10 @@ func startDaemonWith(t testing.TB, o daemon.Options) *runningDaemon {
 	}
 	return d
 }
+
+// noEnv is an environment in which nothing is set, so that what a daemon keeps
+// lies beside its sockets.
+func noEnv(string) string { return "" }
 
 // shortDir is a folder whose name leaves room for a socket's.
 func shortDir(t testing.TB) string {

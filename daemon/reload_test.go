@@ -160,7 +160,7 @@ func TestRequiredHookThatDoesNotStart(t *testing.T) {
 }
 
 func TestConfigErrorRefusesTheStart(t *testing.T) {
-	err := daemon.Run(t.Context(), daemon.Options{ConfigPath: writeConfig(t, `{"hoks": {}}`), Stderr: &logBuffer{}})
+	err := daemon.Run(t.Context(), daemon.Options{ConfigPath: writeConfig(t, `{"hoks": {}}`), Stderr: &logBuffer{}, Getenv: noEnv})
 	require.ErrorContains(t, err, `did you mean "hooks"`)
 }
 

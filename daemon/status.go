@@ -190,6 +190,9 @@ func (d *daemon) status() *Status {
 		s.Hooks = append(s.Hooks, h)
 	}
 	for _, r := range v.layers.registrations() {
+		if r.Roles.Value == any(v.layers.projects) && !v.layers.projects.Seen() {
+			continue // no project has hooks: nothing to tell
+		}
 		h := HookStatus{
 			Name: r.Name, Source: r.Source, Layer: r.Layer.String(), State: stateOnDemand, Priority: r.Priority, Mode: r.Mode,
 			FailPolicy: r.FailPolicy, Stages: r.Stages, Events: patterns(r.Events),

@@ -156,7 +156,7 @@ func TestPinnedFileIsReplaced(t *testing.T) {
 	require.NoError(t, d.control(t, daemon.MethodReload, nil, nil))
 	require.NoError(t, d.stop())
 	require.NoError(t, os.Remove(m.path("gate.sh")))
-	err = daemon.Run(context.Background(), daemon.Options{ConfigPath: d.config, Socket: m.path("a.sock"), ControlSocket: m.path("c.sock"), Stderr: &logBuffer{}})
+	err = daemon.Run(context.Background(), daemon.Options{ConfigPath: d.config, Socket: m.path("a.sock"), ControlSocket: m.path("c.sock"), Stderr: &logBuffer{}, Getenv: noEnv})
 	require.ErrorContains(t, err, d.config+":2:")
 	require.ErrorContains(t, err, "no such file")
 }

@@ -137,7 +137,7 @@ func startDaemon(t *testing.T, processes map[string]any) *daemon {
 	t.Helper()
 	dir := shortDir(t)
 	d := &daemon{socket: filepath.Join(dir, "s"), events: filepath.Join(dir, "events.jsonl")}
-	config, err := json.Marshal(map[string]any{"hooks": map[string]any{
+	config, err := json.Marshal(map[string]any{"record": map[string]any{"mode": "off"}, "hooks": map[string]any{
 		"processes": processes, "builtins": map[string]any{"log": map[string]any{"config": map[string]any{"path": d.events}}},
 	}})
 	require.NoError(t, err)

@@ -97,7 +97,7 @@ Start here:
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%s", err) })
 	root.AddCommand(
 		a.demoCommand(), a.initCommand(), a.serveCommand(), a.connectCommand(), a.hookCommand(), a.agentsCommand(), a.installCommand(), a.uninstallCommand(), a.doctorCommand(), a.mcpCommand(), a.checkCommand(), a.explainCommand(), a.callCommand(), a.trustCommand(), a.importCommand(), a.eventsCommand(),
-		a.approvalsCommand(), a.sessionsCommand(), a.statusCommand(), a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(),
+		a.approvalsCommand(), a.sessionsCommand(), a.recordCommand(), a.replayCommand(), a.statusCommand(), a.pingCommand(), a.reloadCommand(), a.restartCommand(), a.enableCommand(), a.disableCommand(),
 		a.conformCommand(), a.benchCommand(), a.benchPartCommand(), a.execCommand(), a.versionCommand(),
 	)
 	// The library's own command would take any word for a shell.

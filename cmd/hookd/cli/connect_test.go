@@ -48,7 +48,7 @@ func serveProcess(t *testing.T, config string) *running {
 }
 
 func (d *running) env() []string {
-	return []string{"HOOKD_SOCKET=" + filepath.Join(d.dir, "a.sock"), "HOOKD_CONTROL_SOCKET=" + filepath.Join(d.dir, "c.sock"), "GORACE=atexit_sleep_ms=0"}
+	return []string{"HOOKD_SOCKET=" + filepath.Join(d.dir, "a.sock"), "HOOKD_CONTROL_SOCKET=" + filepath.Join(d.dir, "c.sock"), "STATE_DIRECTORY=", "XDG_STATE_HOME=" + d.dir, "GORACE=atexit_sleep_ms=0"}
 }
 
 // hookd is a command that speaks to this daemon.

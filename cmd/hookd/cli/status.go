@@ -94,6 +94,7 @@ func (a *app) printStatus(s *daemon.Status) error {
 	if s.Config.Polling {
 		fmt.Fprintln(a.out, "         changes are found by polling")
 	}
+	a.printRecordStatus(&s.Record)
 	fmt.Fprintln(a.out)
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "HOOK\tSOURCE\tSTATE\tPID\tSTAGES AND EVENTS\tCALLS\tFAILED\tMISSED\tP50\tP99")
@@ -134,6 +135,21 @@ func (a *app) printStatus(s *daemon.Status) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", g.Name, g.PID, g.UID, g.Calls, g.LastEvent)
 	}
 	return w.Flush()
+}
+
+// printRecordStatus says what is wrong with the record; nothing when all is well.
+func (a *app) printRecordStatus(r *daemon.RecordStatus) {
+	if r.State != "ok" && r.State != "off" && r.State != "" {
+		fate := "decisions go on without it"
+		if r.OnFailure == "deny" {
+			fate = "what can't be recorded is denied"
+		}
+		fmt.Fprintln(a.out, a.paint(a.out, red, fmt.Sprintf("record   %s: %s", r.State, r.Error)))
+		fmt.Fprintf(a.out, "         %s (%s): %d wait, %d are missing, %d were denied; %s\n", r.Path, r.Mode, r.Queued, r.Missed, r.Refused, fate)
+	}
+	if r.MovedAside != "" {
+		fmt.Fprintln(a.out, a.paint(a.out, yellow, "record   was damaged; the old file is "+r.MovedAside))
+	}
 }
 
 // sandboxGaps is what of a hook's sandbox is not enforced.
