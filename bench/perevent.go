@@ -47,7 +47,7 @@ func perEvent(r *run) ([]Row, error) {
 		return nil, err
 	}
 	floor := newSeries(func() error { _, err := runOnce(nothing, nil, nil); return err })
-	if err := r.inTurn(r.share(25, 20), ask, floor); err != nil {
+	if err := r.inTurn(r.share(50, 20), ask, floor); err != nil {
 		return nil, err
 	}
 	rows := []Row{{

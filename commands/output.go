@@ -53,6 +53,8 @@ func errOutput(format string, args ...any) error {
 //   - any other status: in Claude Code's form an object on stdout decides all
 //     the same; without one, and in hookd's form always, the script has failed.
 //   - a signal is a failure.
+//   - JSON that can't be read is a failure in Claude Code's form, as it is there.
+//     In hookd's form it denies, like every answer that can't be read.
 func read(o *occasion, r eventRow, form Form, e ended) (verdict, error) {
 	if e.signal != "" {
 		return verdict{}, errOutput("killed by %s", e.signal)
@@ -69,6 +71,13 @@ func read(o *occasion, r eventRow, form Form, e ended) (verdict, error) {
 		return block(r, form, v, bad == nil && isJSON, e)
 	case e.exit != 0 && (form == FormHookd || !isJSON):
 		return verdict{}, errOutput("exit status %d%s", e.exit, colon(firstLine(e.stderr)))
+	case bad != nil && form == FormHookd:
+		// A typo in a verdict must not become an allow.
+		f := &hook.Failure{Outcome: protocol.OutcomeBadAnswer, Detail: bad.Error()}
+		if known, ok := errors.AsType[*hook.Failure](bad); ok {
+			f.Detail = known.Detail
+		}
+		return verdict{}, f
 	case bad != nil:
 		return verdict{}, bad
 	case isJSON:
@@ -200,6 +209,10 @@ func (w *reader) root(m protocol.Member) error {
 		}
 		return fmt.Errorf("belongs into hookSpecificOutput")
 	default:
+		if w.form == FormClaude { // there it means nothing
+			w.warnings = append(w.warnings, "its output has a member that nobody knows: "+clip(m.Name, 100))
+			return nil
+		}
 		return fmt.Errorf("unknown member%s", protocol.DidYouMean(m.Name, []string{
 			"continue", "stopReason", "systemMessage", "suppressOutput", "decision", "reason", "hookSpecificOutput", "permissionDecision",
 			"permissionDecisionReason", "updatedInput", "additionalContext", "addContext", "injectMessage",
@@ -261,6 +274,10 @@ func (w *reader) member(m protocol.Member) error {
 	case "initialUserMessage", "sessionTitle", "watchPaths", "reloadSkills", "suppressOriginalPrompt", "displayContent", "retry":
 		w.warnings = append(w.warnings, m.Name+" means nothing to hookd and was ignored")
 	default:
+		if w.form == FormClaude {
+			w.warnings = append(w.warnings, "its output has a member that nobody knows: hookSpecificOutput."+clip(m.Name, 100))
+			return nil
+		}
 		return fmt.Errorf("unknown member")
 	}
 	return nil

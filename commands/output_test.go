@@ -104,7 +104,8 @@ func TestVerdictsOfScripts(t *testing.T) {
 		{"PreToolUse", specific + `"permissionDecision":"Deny"}}`, "", 0, "failed hook_error"},
 		{"PreToolUse", specific + `"permissionDecision":"deny","permissionDecision":"allow"}}`, "", 0, "failed hook_error"},
 		{"PreToolUse", `{"permissionDecision":"deny"}`, "", 0, "failed hook_error"}, // not where it belongs
-		{"PreToolUse", `{"unknown":1}`, "", 0, "failed hook_error"},
+		{"PreToolUse", `{"unknown":1}`, "", 0, "continue !its output has a member that nobody knows: unknown"},
+		{"PreToolUse", specific + `"permissionDecision":"deny","permissionDecisionReason":"R","more":1}}`, "", 0, "deny (R) !its output has a member that nobody knows: hookSpecificOutput.more"},
 		{"PreToolUse", specific + `"updatedInput":"text"}}`, "", 0, "failed hook_error"},
 		{"PreToolUse", `{} trailing`, "", 0, "failed hook_error"},
 	} {
@@ -153,7 +154,8 @@ func TestOwnForm(t *testing.T) {
 		{"PreToolUse", `echo '{"permissionDecision":"deny"}'; exit 1`, "failed hook_error"},
 		{"PreToolUse", `echo no >&2; exit 2`, "deny (no)"},
 		{"PreToolUse", `kill -9 $$`, "failed hook_error"},
-		{"PreToolUse", `echo '{"permissionDecison":"deny"}'`, "failed hook_error"},
+		{"PreToolUse", `echo '{"permissionDecison":"deny"}'`, "failed bad_answer"},
+		{"PreToolUse", `echo '{"permissionDecision":"denny"}'`, "failed bad_answer"},
 		{"Stop", `echo '{"injectMessage":{"role":"user","content":"go on"}}'`, `inject {"role":"user","content":"go on"}`},
 	} {
 		stage, params := protocol.StageBeforeTool, bash

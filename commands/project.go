@@ -100,6 +100,9 @@ type projectFile struct {
 	why   string // of a changed one, or one that can't be read
 	file  *File
 	rules []*scripted
+	// trusted are the rules as they were when the file was last trusted; nil
+	// when that was before hookd started.
+	trusted []*scripted
 }
 
 // Holds reports whether a project has anything to say about a call.
@@ -118,15 +121,42 @@ func (p *Projects) Excludes(req *protocol.Request) bool {
 	return !filepath.IsAbs(req.MetaString("cwd"))
 }
 
-// concerns reports whether a file's rules mean a call.
+// concerns reports whether a file means a call. Of a file that has changed the
+// rules count that were trusted, or the change could take the call out of them.
+// Where nobody remembers those, every tool call is meant.
 func (f *projectFile) concerns(req *protocol.Request, o *occasion) bool {
-	if f.state == trust.Never {
+	rules := f.rules
+	switch f.state {
+	case trust.Never:
 		return false
+	case trust.Changed:
+		if f.trusted == nil {
+			return req.Stage.Name == protocol.StageBeforeTool || req.Stage.Name == protocol.StageApproveTool
+		}
+		rules = f.trusted
 	}
-	if f.file == nil { // it can't be read any more: nobody knows whom it meant
-		return f.state == trust.Changed
+	return slices.ContainsFunc(rules, func(c *scripted) bool { return c.row.stage == req.Stage.Name && c.means(o, req) })
+}
+
+// root is the project that a folder belongs to: the nearest one around it that
+// has a hook file, or had a trusted one. Work in a folder of a project is work in
+// the project.
+func (p *Projects) root(cwd string) string {
+	grants, err := p.o.Trust.Grants()
+	if err != nil {
+		grants = nil // the file itself says so when it is read
 	}
-	return slices.ContainsFunc(f.rules, func(c *scripted) bool { return c.row.stage == req.Stage.Name && c.means(o, req) })
+	for dir := filepath.Clean(cwd); ; dir = filepath.Dir(dir) {
+		for _, rel := range p.o.Paths {
+			path := filepath.Join(dir, rel)
+			if _, err := os.Lstat(path); err == nil || slices.ContainsFunc(grants, func(g trust.Grant) bool { return g.Path == path }) {
+				return dir
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return cwd
+		}
+	}
 }
 
 // look returns the files of the project at cwd. When it is asked for afresh,
@@ -136,6 +166,7 @@ func (p *Projects) look(cwd string, afresh bool) []*projectFile {
 	if !filepath.IsAbs(cwd) {
 		return nil
 	}
+	cwd = p.root(cwd)
 	p.mu.Lock()
 	dir := p.dirs[cwd]
 	if dir == nil {
@@ -192,7 +223,7 @@ func (p *Projects) stamp(cwd string, f *projectFile) string {
 // read reads a hook file and finds out how far it is trusted. was is what was
 // known of it: a file that was trusted and is gone or unreadable has changed.
 func (p *Projects) read(cwd, rel string, was *projectFile) *projectFile {
-	f := &projectFile{rel: rel}
+	f := &projectFile{rel: rel, trusted: was.trusted}
 	path, content, err := trust.Open(cwd, rel)
 	known := p.granted(path)
 	switch {
@@ -203,7 +234,7 @@ func (p *Projects) read(cwd, rel string, was *projectFile) *projectFile {
 		return f
 	case err != nil:
 		f.path, f.state, f.why = path, trust.Changed, err.Error()
-		f.file, f.rules = was.file, was.rules
+		f.file = was.file
 		return f
 	}
 	f.path = path
@@ -215,7 +246,7 @@ func (p *Projects) read(cwd, rel string, was *projectFile) *projectFile {
 	}
 	if err != nil {
 		f.state, f.why = trust.Changed, err.Error()
-		f.file, f.rules = was.file, was.rules
+		f.file = was.file
 		return f
 	}
 	f.file = file
@@ -237,7 +268,10 @@ func (p *Projects) read(cwd, rel string, was *projectFile) *projectFile {
 		f.why = err.Error()
 	}
 	switch f.state {
+	case trust.Trusted:
+		f.trusted = f.rules
 	case trust.Never:
+		f.trusted = nil
 		p.say(path, "hook file of a project is not trusted and is not run: look at it, then: hookd trust "+cwd, zap.String("path", path))
 	case trust.Changed:
 		p.say(path+f.why, "hook file of a project has changed since it was trusted: what it judges is denied until you look at it, then: hookd trust "+cwd,
@@ -407,26 +441,10 @@ func (p *Projects) Approve(ctx context.Context, req *protocol.Request) (protocol
 
 // Names returns the files that the commands of a hook file name, by absolute
 // path, whether they are there or not. A change of one is a change of the file.
+// Where a command names none that can be found, or something that only runs
+// tell, all that lies beside the hook file counts.
 func (f *File) Names() []string {
 	var list []string
-	add := func(word string) {
-		if rest, ok := strings.CutPrefix(word, "~/"); ok {
-			word = filepath.Join(os.Getenv("HOME"), rest)
-		}
-		word = strings.NewReplacer("${CLAUDE_PROJECT_DIR}", f.root(), "$CLAUDE_PROJECT_DIR", f.root(), "${CLAUDE_PLUGIN_ROOT}", f.Folder()).Replace(word)
-		if word == "" || strings.HasPrefix(word, "-") {
-			return
-		}
-		for _, base := range []string{f.Folder(), f.root()} {
-			path := word
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(base, word)
-			}
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !slices.Contains(list, path) {
-				list = append(list, path)
-			}
-		}
-	}
 	for _, r := range f.Rules {
 		for _, h := range r.Handlers {
 			if h.Type != "command" {
@@ -436,20 +454,107 @@ func (f *File) Names() []string {
 			if h.Args == nil {
 				words = shellWords(h.Command)
 			}
+			found := 0
 			for _, word := range words {
-				add(word)
+				found += f.name1(word, &list)
+			}
+			if found == 0 || f.Opaque(&h) {
+				f.beside(&list)
 			}
 		}
 	}
 	slices.Sort(list)
-	return list
+	return slices.Compact(list)
+}
+
+// name1 adds the files that a word can be, and says how many there are.
+func (f *File) name1(word string, list *[]string) (found int) {
+	if rest, ok := strings.CutPrefix(word, "~/"); ok {
+		word = filepath.Join(os.Getenv("HOME"), rest)
+	}
+	word = f.expand(word)
+	if word == "" || strings.HasPrefix(word, "-") {
+		return 0
+	}
+	for _, base := range []string{f.Folder(), f.root()} {
+		path := word
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(base, word)
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			*list = append(*list, path)
+			found++
+		}
+	}
+	return found
+}
+
+// expand puts in the variables whose values are known before a script runs.
+func (f *File) expand(word string) string {
+	return os.Expand(word, func(name string) string {
+		name, instead, _ := strings.Cut(name, ":-")
+		switch name {
+		case "CLAUDE_PROJECT_DIR", "PWD":
+			return f.root()
+		case "CLAUDE_PLUGIN_ROOT":
+			return f.Folder()
+		case "HOME":
+			return os.Getenv("HOME")
+		}
+		return instead
+	})
+}
+
+// Opaque reports whether a handler runs something that can't be told from its
+// text: a variable, a pattern, a module, a command of a command.
+func (f *File) Opaque(h *Handler) bool {
+	if h.Type != "command" {
+		return false
+	}
+	line := strings.Join(append([]string{h.Command}, h.Args...), " ")
+	for _, known := range []string{"CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT", "PWD", "HOME"} {
+		line = strings.NewReplacer("${"+known+"}", "", "$"+known, "").Replace(line)
+	}
+	if strings.ContainsAny(line, "$`*?[{") {
+		return true
+	}
+	for _, word := range strings.Fields(line) {
+		switch filepath.Base(word) {
+		case "-m", "make", "npm", "npx", "yarn", "pnpm", "cd", "eval", "source", ".", "xargs", "just", "task", "go", "cargo", "uv", "deno", "bun":
+			return true
+		}
+	}
+	return false
+}
+
+// besideFiles is how many files beside a hook file are compared.
+const besideFiles = 1000
+
+// beside adds the files below the hook file's folder, but not the hook files.
+func (f *File) beside(list *[]string) {
+	n := 0
+	_ = filepath.WalkDir(f.Folder(), func(path string, e fs.DirEntry, err error) error { // what can't be read is no file
+		if err != nil || n > besideFiles {
+			return nil
+		}
+		if e.Type().IsRegular() && path != f.Path {
+			n++
+			*list = append(*list, path)
+		}
+		return nil
+	})
 }
 
 // root is the project's folder, where the file lies one or two levels below it.
 func (f *File) root() string { return filepath.Dir(f.Folder()) }
 
 // shellWords parts a command line as roughly as is needed to find the files in
-// it: quotes and operators separate.
+// it: white space and operators separate, and quotes are taken away, or separate
+// too.
 func shellWords(line string) []string {
-	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n\r'\"|&;<>()=`", r) })
+	const between = " \t\n\r|&;<>()="
+	part := func(line, at string) []string {
+		return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(at, r) })
+	}
+	return append(part(strings.NewReplacer("'", "", `"`, "").Replace(line), between), part(line, between+"'\"`")...)
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,6 +105,71 @@ func TestProjectIsAskedWhenTrusted(t *testing.T) {
 	require.True(t, had)
 	held, _, _ = s.ask("Bash")
 	require.False(t, held)
+}
+
+// TestChangedFileJudgesAsItDid: what is written into a trusted file can't take
+// calls out of it.
+func TestChangedFileJudgesAsItDid(t *testing.T) {
+	const guard = `{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"exit 2"}]}]}}`
+	for _, text := range []string{
+		`{"hooks":{"Stop":[]}}`,
+		strings.Replace(guard, `{"hooks"`, `{"disableAllHooks":true,"hooks"`, 1),
+		strings.Replace(guard, "Bash", "Nope", 1),
+		strings.Replace(guard, `"type"`, `"async":true,"type"`, 1),
+	} {
+		s := newProject(t, guard)
+		s.trust()
+		_, said, _ := s.ask("Bash")
+		require.Equal(t, "deny (blocked by a hook)", said)
+		s.write(".hookd/hooks.json", text)
+		_, said, _ = s.ask("Bash")
+		require.Equal(t, "failed untrusted_changed", said, text)
+		held, _, _ := s.ask("Read")
+		require.False(t, held, "it never meant that")
+		// One that starts now does not remember whom it meant.
+		p := NewProjects(ProjectOptions{Paths: []string{".hookd/hooks.json"}, Trust: s.list, Run: newRunner(t, 0)})
+		s.hook = p.Hook()
+		_, said, _ = s.ask("Read")
+		require.Equal(t, "failed untrusted_changed", said, text)
+	}
+}
+
+// TestScriptsThatAProjectRuns: however a command names its script, another
+// script is another hook.
+func TestScriptsThatAProjectRuns(t *testing.T) {
+	for _, command := range []string{
+		`"$CLAUDE_PROJECT_DIR"/.hookd/check.sh`, `"$CLAUDE_PROJECT_DIR/.hookd/check.sh"`, `D=.hookd; $D/check.sh`, `. $PWD/.hookd/check.sh`,
+		`${CLAUDE_PROJECT_DIR:-.}/.hookd/check.sh`, `sh .hookd/check?sh`, `sh -c 'sh .hookd/check.sh'`, `cd .hookd && ./check.sh`, `true`,
+	} {
+		s := newProject(t, `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":`+string(protocol.Quote(command))+`}]}]}}`)
+		s.write(".hookd/check.sh", "#!/bin/sh\nexit 0")
+		require.NoError(t, os.Chmod(filepath.Join(s.dir, ".hookd/check.sh"), 0o755))
+		s.trust()
+		_, said, _ := s.ask("Bash")
+		require.NotEqual(t, "failed untrusted_changed", said, command)
+		s.write(".hookd/check.sh", "#!/bin/sh\nexit 0 # another")
+		_, said, _ = s.ask("Bash")
+		require.Equal(t, "failed untrusted_changed", said, command)
+	}
+}
+
+// TestProjectAroundAFolder: a step into a folder is no step out of the project.
+func TestProjectAroundAFolder(t *testing.T) {
+	s := newProject(t, `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"exit 2"}]}]}}`)
+	s.trust()
+	top := s.dir
+	s.dir = filepath.Join(top, "a", "b")
+	_, said, _ := s.ask("Bash")
+	require.Equal(t, "deny (blocked by a hook)", said)
+	moved := top + "-moved"
+	require.NoError(t, os.Rename(top, moved))
+	s.dir = top
+	_, said, _ = s.ask("Bash")
+	require.Equal(t, "failed untrusted_changed", said)
+	require.NoError(t, os.Mkdir(top, 0o755))
+	_, said, _ = s.ask("Bash")
+	require.Equal(t, "failed untrusted_changed", said, "it was trusted, and is not there")
+	require.NoError(t, os.RemoveAll(moved))
 }
 
 func TestProjectMaySayLess(t *testing.T) {

@@ -246,7 +246,7 @@ func missingScript(argv []string, h *Handler, dir string) string {
 		return ""
 	}
 	switch name := strings.TrimRight(filepath.Base(words[0]), "0123456789."); name {
-	case "python", "node", "sh", "bash", "ruby", "perl", "deno", "bun", "zsh", "php":
+	case "python", "node", "sh", "bash", "ruby", "perl", "zsh", "php":
 	default:
 		return ""
 	}

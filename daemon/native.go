@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/hookd/hookd/agent"
@@ -233,20 +232,19 @@ func (d *daemon) agentSeen(c *agent.Call) {
 	d.heard[c.Agent] = SeenAgent{Event: c.Event, At: time.Now().UTC(), Events: was.Events + 1}
 }
 
-// retryKey is what makes two events the same one, fired twice; "" = nothing
-// does.
+// retryKey is what makes two events the same one, fired twice: all of the
+// payload but its time. "" = nothing does.
 func (d *daemon) retryKey(q *question, c *agent.Call) string {
-	id := c.Params.Get("call_id")
-	if id == nil || q.dryRun || (c.Stage != protocol.StageBeforeTool && c.Stage != protocol.StageApproveTool) {
+	if c.Params.Get("call_id") == nil || q.dryRun || (c.Stage != protocol.StageBeforeTool && c.Stage != protocol.StageApproveTool) {
 		return ""
 	}
+	var payload protocol.Object
+	for _, m := range c.Payload {
+		if m.Name != "timestamp" {
+			payload = append(payload, m)
+		}
+	}
 	return strings.Join([]string{
-		fmt.Sprint(d.manager.Generation().Number), c.Agent, string(c.Stage), protocol.Unquote(id), protocol.MetaString(metaOf(c.Params), "session_id"), fmt.Sprint(q.approve),
-		string(c.Params.Get("tool")), string(c.Params.Get("arguments")),
+		fmt.Sprint(d.manager.Generation().Number), c.Agent, string(c.Stage), fmt.Sprint(q.approve), string(payload.AppendJSON(nil)),
 	}, "\x00")
-}
-
-func metaOf(params protocol.Object) protocol.Object {
-	meta, _ := protocol.ParseObject(jsontext.Value(params.Get("meta"))) // made by the dialect
-	return meta
 }

@@ -49,13 +49,19 @@ func (r *retries) do(ctx context.Context, key string, ask func() (*protocol.Resu
 		}
 		select {
 		case <-c.done:
-			if c.err == nil {
+			if c.err == nil && lasting(c.result) {
 				return c.result, nil
 			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// lasting reports whether an answer may be given again: a no, a question, and
+// what people have decided. That nobody objected is found out anew each time.
+func lasting(res *protocol.Result) bool {
+	return res.Action.Stops() || res.Action == protocol.ActionAsk || res.Approval != nil
 }
 
 func (r *retries) claim(sum [sha256.Size]byte) (c *settled, mine bool) {
@@ -67,7 +73,7 @@ func (r *retries) claim(sum [sha256.Size]byte) (c *settled, mine bool) {
 	if c = r.calls[sum]; c != nil {
 		select {
 		case <-c.done:
-			if c.err == nil && time.Since(c.at) <= retryWithin {
+			if c.err == nil && time.Since(c.at) <= retryWithin && lasting(c.result) {
 				return c, false
 			}
 		default:

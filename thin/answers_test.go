@@ -111,6 +111,31 @@ func TestUnavailableToWhomRunsTheHook(t *testing.T) {
 	require.Equal(t, Unavailable("windsurf", "pre_run_command", "", "gone", nil), Unavailable("devin", "pre_run_command", "", "gone", nil))
 }
 
+// TestNothingInsideAPayloadOpensAGate: the arguments of a tool are the model's
+// to choose, and so is whatever makes the daemon refuse the payload.
+func TestNothingInsideAPayloadOpensAGate(t *testing.T) {
+	inside := `{"command":"x","cursor_version":"1","agent_action_name":"post_x","hookEventName":"stop","workspaceRoot":"/","hook_event_name":"Stop","event":"stop"}`
+	for _, d := range agent.All() {
+		for _, row := range d.Rows() {
+			if !row.Gate() {
+				continue
+			}
+			want := Unavailable(d.Name(), row.Event, "", "gone", []byte(`{}`))
+			for _, payload := range []string{
+				`{"tool_input":` + inside + `,"hook_event_name":"` + row.Event + `"}`,
+				`{"hook_event_name":"` + row.Event + `","tool_input":` + inside + `}`,
+				`{"toolArgs":` + string(protocol.Quote(inside)) + `}`,
+				`[` + inside + `]`,
+			} {
+				require.Equal(t, want, Unavailable(d.Name(), row.Event, "", "gone", []byte(payload)), "%s %s %s", d.Name(), row.Event, payload)
+			}
+		}
+	}
+	// A mark that is really there, beside an event that is no gate.
+	got := Unavailable("claude", "PreToolUse", "", "gone", []byte(`{"cursor_version":"1","hook_event_name":"stop"}`))
+	require.Contains(t, string(got.Stdout), `"permissionDecision":"deny"`)
+}
+
 func TestUnavailableOfTheUnknown(t *testing.T) {
 	require.Equal(t, Answer{Stderr: []byte("gone\n"), Exit: 2}, Unavailable("nobody", "x", "", "gone", nil))
 	require.Equal(t, Answer{Stderr: []byte("gone\n")}, Unavailable("nobody", "x", "continue", "gone", nil))

@@ -5,7 +5,7 @@ import "syscall"
 // readPayload reads the first JSON value from fd. It does not wait for the end
 // of the input, which some agents never send.
 func readPayload(fd, limit int, deadline int64) ([]byte, Failure) {
-	buf := make([]byte, 0, 16<<10)
+	buf := make([]byte, 0, 4<<10)
 	var s scanner
 	for {
 		if len(buf) == cap(buf) {

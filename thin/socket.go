@@ -119,7 +119,7 @@ func (c *conn) write(b []byte) Failure {
 
 // readLine reads the one line that the daemon sends.
 func (c *conn) readLine() ([]byte, Failure) {
-	buf := make([]byte, 0, 8<<10)
+	buf := make([]byte, 0, 4<<10)
 	for {
 		if len(buf) == cap(buf) {
 			bigger := make([]byte, len(buf), 2*cap(buf))

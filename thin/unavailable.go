@@ -7,14 +7,17 @@ package thin
 // guessed from the payload. For those that stay unknown a deny is exit status 2
 // with the reason on standard error, which most agents read as a no.
 func Unavailable(agent, event, want, reason string, payload []byte) Answer {
-	switch runs := surely(payload); {
-	case runs != "" && runs != agent:
-		// It runs the hook that was set up for another agent.
-		agent = runs
-		if named := eventIn(payload); named != "" {
-			event = named
+	if runs := surely(payload); runs != "" && runs != agent {
+		// It runs the hook that was set up for another agent. Nothing that a
+		// payload says may turn a gate into something else.
+		named := eventIn(payload)
+		if named == "" {
+			named = event
 		}
-	case agent == "" || agent == "auto":
+		if agent == "" || agent == "auto" || gate(runs, named) || !gate(agent, event) {
+			agent, event = runs, named
+		}
+	} else if agent == "" || agent == "auto" {
 		agent = guessAgent(payload)
 	}
 	if event == "" || event == "auto" {
@@ -46,15 +49,22 @@ func fill(template string, reason []byte) []byte {
 	}
 }
 
+// gate reports whether an event is one that can be denied.
+func gate(agent, event string) bool {
+	out, err, exit, known := answerFor(agent, event, "deny")
+	yes, _, fine, _ := answerFor(agent, event, "continue")
+	return known && (out != yes || exit != fine || err != "" && exit != 0)
+}
+
 // surely tells whose payload it is by marks that no other agent sets.
 func surely(payload []byte) string {
-	has := func(name string) bool { return index(payload, name) >= 0 }
+	has := func(name string) bool { _, ok := member(payload, name); return ok }
 	switch {
-	case has(`"cursor_version"`):
+	case has("cursor_version"):
 		return "cursor"
-	case has(`"agent_action_name"`):
+	case has("agent_action_name"):
 		return "windsurf"
-	case has(`"hookEventName"`) && has(`"workspaceRoot"`):
+	case has("hookEventName") && has("workspaceRoot"):
 		return "grok"
 	}
 	return ""
@@ -63,7 +73,7 @@ func surely(payload []byte) string {
 // guessAgent is for the moment in which the daemon, which looks closer, is
 // away.
 func guessAgent(payload []byte) string {
-	if index(payload, `"hook_event_name"`) >= 0 {
+	if _, ok := member(payload, "hook_event_name"); ok {
 		return "claude"
 	}
 	return ""
@@ -71,27 +81,47 @@ func guessAgent(payload []byte) string {
 
 // eventIn is what a payload calls its event.
 func eventIn(payload []byte) string {
-	for _, name := range [...]string{`"hook_event_name"`, `"hookEventName"`, `"agent_action_name"`} {
-		if event := textMember(payload, name); event != "" {
-			return event
+	for _, name := range [...]string{"hook_event_name", "hookEventName", "agent_action_name"} {
+		if value, ok := member(payload, name); ok {
+			r := reader{b: value}
+			if text := r.text(); !r.bad && len(text) > 0 {
+				return string(text)
+			}
 		}
 	}
 	return ""
 }
 
-// textMember returns the string behind the first place where a name stands.
-func textMember(payload []byte, name string) string {
-	i := index(payload, name)
-	if i < 0 {
-		return ""
+// member finds a member of the payload itself, never one inside of it: what a
+// tool is called with is the model's to choose. It returns what stands behind
+// the colon.
+func member(payload []byte, name string) (value []byte, ok bool) {
+	depth := 0
+	for i := 0; i < len(payload); i++ {
+		switch payload[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			r := reader{b: payload[i:]}
+			text := r.text()
+			if r.bad {
+				return nil, false
+			}
+			i = len(payload) - len(r.b) - 1 // the closing quote
+			rest := space(r.b)
+			if depth == 1 && len(rest) > 0 && rest[0] == ':' && string(text) == name {
+				return space(rest[1:]), true
+			}
+		}
 	}
-	b := payload[i+len(name):]
-	for len(b) > 0 && (b[0] == ' ' || b[0] == ':' || b[0] == '\n' || b[0] == '\t' || b[0] == '\r') {
+	return nil, false
+}
+
+func space(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\t' || b[0] == '\r') {
 		b = b[1:]
 	}
-	r := reader{b: b}
-	if text := r.text(); !r.bad {
-		return string(text)
-	}
-	return ""
+	return b
 }

@@ -253,8 +253,8 @@ func Open(project, rel string) (path string, content []byte, err error) {
 	}
 	// The project's own folder may be reached by links: people do that.
 	real, err := filepath.EvalSymlinks(project)
-	if err != nil {
-		return "", nil, err
+	if err != nil { // under its own name it may have been trusted
+		return filepath.Join(filepath.Clean(project), rel), nil, err
 	}
 	if real, err = filepath.Abs(real); err != nil {
 		return "", nil, err

@@ -40,6 +40,11 @@ of dry runs.`,
 			if err != nil {
 				return err
 			}
+			if path == "" {
+				fmt.Fprintln(a.err, "There is no config file: what holds without one. Another is named by --config.")
+			} else {
+				fmt.Fprintf(a.err, "By %s; another is named by --config.\n", path)
+			}
 			list, err := daemon.Explain(daemon.ExplainOptions{ConfigPath: path, Builtins: a.builtins, Getenv: a.getenv, Request: req})
 			if err != nil {
 				return err

@@ -143,6 +143,13 @@ func (a *app) printGrant(f *commands.File, g trust.Grant) {
 	for name, sum := range g.Files {
 		fmt.Fprintf(a.out, "  names %s (%.12s…)\n", name, sum)
 	}
+	for _, r := range f.Rules {
+		for i := range r.Handlers {
+			if f.Opaque(&r.Handlers[i]) {
+				fmt.Fprintf(a.err, "warning: %s/%s: not all that %q runs can be told from its text; all files beside the hook file are compared, others are not\n", r.Event, r.Name, r.Handlers[i].Command)
+			}
+		}
+	}
 	fmt.Fprintln(a.out, "  is trusted as it is now")
 	for _, w := range f.Warnings {
 		fmt.Fprintf(a.err, "warning: %s\n", w)
