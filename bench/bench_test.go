@@ -2,8 +2,10 @@ package bench_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -125,6 +127,37 @@ func TestInterrupted(t *testing.T) {
 			require.ErrorIs(t, err, stopped)
 		})
 	}
+}
+
+// TestProfile writes profiles that the tools can read.
+func TestProfile(t *testing.T) {
+	o := options(t)
+	folder := filepath.Join(t.TempDir(), "new")
+	paths, err := bench.Profile(t.Context(), o, folder)
+	require.NoError(t, err)
+	var names []string
+	for _, path := range paths {
+		require.Equal(t, folder, filepath.Dir(path))
+		names = append(names, filepath.Base(path))
+		file, err := os.Open(path)
+		require.NoError(t, err)
+		defer file.Close()
+		unpacked, err := gzip.NewReader(file)
+		require.NoError(t, err, path)
+		text, err := io.ReadAll(unpacked)
+		require.NoError(t, err)
+		require.NotEmpty(t, text)
+	}
+	require.Equal(t, []string{"inprocess-cpu.prof", "inprocess-allocs.prof", "child-cpu.prof", "child-allocs.prof"}, names)
+
+	stopped := errors.New("stopped")
+	o.Calls = 1_000_000
+	ctx, cancel := context.WithCancelCause(t.Context())
+	o.Progress = func(string, string) { time.AfterFunc(200*time.Millisecond, func() { cancel(stopped) }) }
+	_, err = bench.Profile(ctx, o, folder)
+	require.ErrorIs(t, err, stopped)
+	_, err = bench.Profile(t.Context(), o, paths[0])
+	require.ErrorContains(t, err, "make a folder")
 }
 
 func TestRunSaysWhatFailed(t *testing.T) {

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// useOneCore keeps this process, and those that it starts from now on, on one
+// UseOneCore keeps this process, and those that it starts from now on, on one
 // core until back is called. On several, the kernel's choice which core to wake
-// costs more than what is measured, and is another one each time.
-func useOneCore() (back func() error, err error) {
+// costs more than what is measured, and is another one each time. Where the
+// system can't do that, nothing changes.
+func UseOneCore() (back func() error, err error) {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return nil, fmt.Errorf("ask for the cores: %w", err)

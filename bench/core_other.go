@@ -2,5 +2,5 @@
 
 package bench
 
-// useOneCore does nothing here: the system offers no such choice.
-func useOneCore() (back func() error, err error) { return func() error { return nil }, nil }
+// UseOneCore does nothing here: the system offers no such choice.
+func UseOneCore() (back func() error, err error) { return func() error { return nil }, nil }

@@ -34,6 +34,7 @@ type house struct {
 	usages         *bufio.Reader
 	config         string
 	agents         string // socket
+	record         string // its mode
 	control        *client
 	waitedForReady time.Duration // from the start until every hook was ready
 }
@@ -61,15 +62,18 @@ func (r *run) spawn(part ...string) (*child.Process, error) {
 	return r.spawner.Start(r.ctx, child.Spec{Name: "bench-" + part[0], Argv: append(slices.Clone(r.Program), part...), PassEnv: settings()})
 }
 
-// start starts a daemon with these "hooks" and waits until all are ready. The
-// caller stops it.
-func (r *run) start(hooks object) (*house, error) {
+// start starts a daemon with these "hooks", which keeps no record, and waits
+// until all are ready. The caller stops it.
+func (r *run) start(hooks object) (*house, error) { return r.startWith("off", hooks) }
+
+// startWith does so with a record in this mode.
+func (r *run) startWith(record string, hooks object) (*house, error) {
 	r.started++
 	folder := filepath.Join(r.folder, strconv.Itoa(r.started))
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
-	h := &house{run: r, config: filepath.Join(folder, "config.json"), agents: filepath.Join(folder, "a.sock")}
+	h := &house{run: r, config: filepath.Join(folder, "config.json"), agents: filepath.Join(folder, "a.sock"), record: record}
 	if err := h.write(hooks); err != nil {
 		return nil, err
 	}
@@ -91,7 +95,8 @@ func (r *run) start(hooks object) (*house, error) {
 // write replaces the config at once, as editors do.
 func (h *house) write(hooks object) error {
 	text, err := protocol.Marshal(object{
-		"socket": object{"path": "a.sock"}, "control": object{"path": "c.sock"}, "log": object{"level": "error"}, "record": object{"mode": "off"}, "hooks": hooks,
+		"socket": object{"path": "a.sock"}, "control": object{"path": "c.sock"}, "log": object{"level": "error"}, "hooks": hooks,
+		"record": object{"path": "record.db", "mode": h.record},
 		"layers": object{"organisation": []string{}, "user": []string{}, "project": []string{}}, // nothing of this machine's
 	})
 	if err != nil {

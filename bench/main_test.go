@@ -10,12 +10,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hookd/hookd/bench"
+	"github.com/hookd/hookd/child"
 )
 
 // asPart among the arguments turns the test binary into a process of a bench.
 const asPart = "__bench"
 
 func TestMain(m *testing.M) {
+	child.Main()
 	if i := slices.Index(os.Args, asPart); i > 0 {
 		if err := bench.Play(context.Background(), os.Args[i+1:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

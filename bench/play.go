@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
+	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/daemon"
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/hook/serve"
@@ -19,7 +22,8 @@ import (
 )
 
 // Play is what a process does that [Run] has started, by the words of its part.
-// It ends with stdin; as a hook it exits.
+// It ends with stdin; as a hook it exits. The program must have called
+// [child.Main] first.
 func Play(ctx context.Context, part []string) error {
 	switch {
 	case len(part) == 1 && part[0] == "echo":
@@ -54,32 +58,57 @@ type usage struct {
 	Bytes   uint64 `json:"bytes"`
 }
 
-// playDaemon serves until stdin ends, and answers each byte from there by a
-// line with its usage.
+// Words for the daemon of a bench, which stand on lines of its stdin, followed
+// by a path.
+const (
+	askUsage     = "usage"
+	beginProfile = "begin" // of profiles whose names begin with the path
+	endProfile   = "end"
+)
+
+// playDaemon serves until stdin ends, and answers each line from there by one
+// with its usage.
 func playDaemon(ctx context.Context, config string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() { // until the process ends
-		for ask := make([]byte, 1); ; {
-			if _, err := os.Stdin.Read(ask); err != nil {
-				cancel(errors.New("the bench is done"))
-				return
-			}
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			line, err := protocol.Marshal(usage{m.Mallocs, m.TotalAlloc})
-			if err == nil {
-				_, err = os.Stdout.Write(append(line, '\n'))
-			}
-			if err != nil {
-				cancel(err)
-				return
-			}
+		err := obey(os.Stdin, os.Stdout)
+		if err == nil {
+			err = errors.New("the bench is done")
 		}
+		cancel(err)
 	}()
-	return daemon.Run(ctx, daemon.Options{ConfigPath: config, Builtins: []mount.Builtin{
+	return daemon.Run(ctx, daemon.Options{ConfigPath: config, Helper: child.Main(), Alone: true, Builtins: []mount.Builtin{
 		{Name: "bench", New: func(mount.BuiltinContext) (any, error) { return player("continue"), nil }},
 		{Name: "bench-slow", New: func(mount.BuiltinContext) (any, error) { return player("slow"), nil }},
 	}, Version: "bench"})
+}
+
+// obey does what stands on lines, and answers each.
+func obey(orders io.Reader, answers io.Writer) error {
+	var p profiler
+	for lines := bufio.NewScanner(orders); lines.Scan(); {
+		word, path, _ := strings.Cut(lines.Text(), " ")
+		var err error
+		switch word {
+		case beginProfile:
+			err = p.begin(path)
+		case endProfile:
+			err = p.end(path)
+		}
+		if err != nil {
+			return err
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		line, err := protocol.Marshal(usage{m.Mallocs, m.TotalAlloc})
+		if err == nil {
+			_, err = answers.Write(append(line, '\n'))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // slowHook is how long a slow hook takes: so long that the calls of all agents

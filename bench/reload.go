@@ -107,11 +107,21 @@ func (h *house) reloads(n int) (calls, reloads *series, err error) {
 
 // unchanged makes sure that all hooks but the last kept their process.
 func unchanged(before, after *daemon.Status) error {
-	for i, was := range before.Hooks {
-		is := after.Hooks[i]
-		if same := was.PID == is.PID; same != (i < manyHooks-1) {
-			return fmt.Errorf("hook %s had pid %d and has %d after the reload", was.Name, was.PID, is.PID)
+	was, is := processes(before), processes(after)
+	for i := range manyHooks {
+		name := "hook" + strconv.Itoa(i)
+		if same := was[name] == is[name]; same != (i < manyHooks-1) {
+			return fmt.Errorf("%s had pid %d and has %d after the reload", name, was[name], is[name])
 		}
 	}
 	return nil
+}
+
+// processes are the process ids of hooks, by name.
+func processes(s *daemon.Status) map[string]int {
+	pids := map[string]int{}
+	for _, hook := range s.Hooks {
+		pids[hook.Name] = hook.PID
+	}
+	return pids
 }
