@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -137,14 +138,27 @@ func TestOrders(t *testing.T) {
 	want := ok + `{"jsonrpc":"2.0","id":7,"result":{"approved":true}}` + "\n"
 	out, _, _ = talk(t, want, nil, hello, approve)
 	require.Equal(t, want, out)
+}
 
-	_, stderr, state := talk(t, ok+yes, nil, hello, order(`{"leave":"escape","silent":true,"exit":5}`))
-	require.Equal(t, 5, state.ExitCode())
-	_, id, found := strings.Cut(stderr, "left ")
-	require.True(t, found, stderr)
-	pid := 0
-	for _, c := range strings.TrimSpace(id) {
-		pid = 10*pid + int(c-'0')
-	}
+// What it leaves behind lives on, and holds its files.
+func TestLeave(t *testing.T) {
+	told, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	require.NoError(t, err)
+	defer told.Close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), asHook+"=1", "GORACE=atexit_sleep_ms=0"), told
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = io.WriteString(stdin, hello+"\n"+`{"jsonrpc":"2.0","id":7,"method":"hook.before_tool","params":{"context":{"leave":"escape","silent":true,"exit":5}}}`+"\n")
+	require.NoError(t, err)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 5, cmd.ProcessState.ExitCode())
+	text, err := os.ReadFile(told.Name())
+	require.NoError(t, err)
+	_, id, _ := strings.Cut(string(text), "left ")
+	pid, err := strconv.Atoi(strings.TrimSpace(id))
+	require.NoError(t, err, "%s", text)
+	require.NoError(t, syscall.Kill(pid, 0))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"syscall"
 
 	"github.com/hookd/hookd/child"
@@ -14,6 +15,9 @@ import (
 	"github.com/hookd/hookd/internal/invariant"
 	"github.com/hookd/hookd/protocol"
 )
+
+// askStacks on a line to the daemon lets it log all of its stacks first.
+const askStacks = "stacks"
 
 // beDaemon serves until stdin ends, as "hookd serve" does. To a line from there
 // it answers one with what it uses.
@@ -29,6 +33,9 @@ func beDaemon(config string, helper *child.Helper) error {
 // tellUsage returns when there are no more questions.
 func tellUsage(questions io.Reader, answers io.Writer) error {
 	for lines := bufio.NewScanner(questions); lines.Scan(); {
+		if lines.Text() == askStacks {
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		}
 		u, err := invariant.Own()
 		if err != nil {
 			return err

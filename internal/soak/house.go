@@ -203,9 +203,10 @@ func (h *house) restart(name string) (refused bool, err error) {
 	return false, err
 }
 
-// usage is what the daemon uses, which it tells itself.
-func (h *house) usage() (u invariant.Usage, err error) {
-	if _, err := h.ask.Write([]byte{'\n'}); err != nil {
+// usage is what the daemon uses, which it tells itself when it is asked with "",
+// or with askStacks.
+func (h *house) usage(question string) (u invariant.Usage, err error) {
+	if _, err := h.ask.WriteString(question + "\n"); err != nil {
 		return u, err
 	}
 	line, err := h.say.ReadBytes('\n')

@@ -92,7 +92,7 @@ func (s *soak) report(length time.Duration, before, after invariant.Usage, sampl
 		{"records kept", fmt.Sprintf("%d, %d of them about gaps", kept.Records, kept.Gaps)},
 		{"events missed", fmt.Sprint(missed)},
 		{"memory at the start, end, most", strings.Join([]string{mib(before.Memory), mib(after.Memory), mib(samples.most())}, ", ")},
-		{"memory in the second, last quarter", mib(quarter) + ", " + mib(last)},
+		{"memory in each tenth of the time", tenths(samples)},
 		{"goroutines at the start, end", fmt.Sprintf("%d, %d", before.Goroutines, after.Goroutines)},
 		{"descriptors at the start, end", fmt.Sprintf("%d, %d", before.Files, after.Files)},
 		{"children at the start, end", fmt.Sprintf("%d, %d", before.Children, after.Children)},
@@ -187,6 +187,15 @@ func sum(counts map[string]int) (n int) {
 		n += c
 	}
 	return n
+}
+
+// tenths shows how memory went.
+func tenths(m *sampler) string {
+	var words []string
+	for i := range 10 {
+		words = append(words, fmt.Sprintf("%.0f", float64(m.median(float64(i)/10, float64(i+1)/10))/(1<<20)))
+	}
+	return strings.Join(words, " ") + " MiB"
 }
 
 // list shows counts, the largest first.
