@@ -99,7 +99,7 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			_, _, state := talk(t, ok+"more than comes", []string{"-mode", mode}, hello, call)
+			_, _, state := talk(t, strings.Repeat("more than comes", 1000), []string{"-mode", mode}, hello, call)
 			require.Equal(t, want, strings.TrimSuffix(state.String(), " (core dumped)"))
 		})
 	}

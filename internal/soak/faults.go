@@ -126,10 +126,10 @@ func (s *soak) goWrong(ctx context.Context, samples *sampler) error {
 		})
 		if time.Since(shown) >= 10*time.Second {
 			shown = time.Now()
-			fmt.Fprintf(os.Stderr, "%s to go, %d answers, memory %s\n", time.Until(end).Round(time.Second), s.ledger.Count(), mib(samples.median(0.99, 1)))
+			fmt.Fprintf(s.progress, "%s to go, %d answers, memory %s\n", time.Until(end).Round(time.Second), s.ledger.Count(), mib(samples.median(0.99, 1)))
 		}
 	}
-	fmt.Fprintln(os.Stderr, "waiting until all that went wrong is over")
+	fmt.Fprintln(s.progress, "waiting until all that went wrong is over")
 	return nil
 }
 

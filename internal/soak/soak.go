@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 type soak struct {
 	options
 	house    *house
+	progress io.Writer
 	patients []patient
 	ledger   invariant.Ledger
 	resting  atomic.Bool // the agents do nothing
@@ -47,7 +49,7 @@ type counts struct {
 
 func newSoak(o options, h *house) *soak {
 	return &soak{
-		options: o, house: h, patients: patients(), sick: map[string]bool{}, turns: map[string]int{}, off: map[string]bool{},
+		options: o, house: h, progress: os.Stderr, patients: patients(), sick: map[string]bool{}, turns: map[string]int{}, off: map[string]bool{},
 		alone: &invariant.Latencies{}, beside: &invariant.Latencies{},
 		counts: counts{
 			actions: map[string]int{}, denies: map[protocol.Outcome]int{}, errors: map[int]int{}, faults: map[string]int{},
@@ -72,7 +74,7 @@ func (s *soak) violated(err error) {
 	defer s.mu.Unlock()
 	if s.wrongs++; len(s.wrong) < mostWrongs {
 		s.wrong = append(s.wrong, err.Error())
-		fmt.Fprintln(os.Stderr, "did not hold:", err)
+		fmt.Fprintln(s.progress, "did not hold:", err)
 	}
 }
 
@@ -151,7 +153,7 @@ func (s *soak) run(ctx context.Context) (*report, error) {
 	samples := sampler{restarts: map[string]int{}}
 	agents.Go(func() { samples.run(working, s.house) })
 
-	fmt.Fprintf(os.Stderr, "%s without faults\n", s.calm)
+	fmt.Fprintf(s.progress, "%s without faults\n", s.calm)
 	if err := sleep(working, s.calm); err != nil {
 		return nil, err
 	}
