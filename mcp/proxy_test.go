@@ -73,14 +73,13 @@ func (a *asker) AfterTool(_ context.Context, p client.AfterTool) (client.ResultV
 
 // stage is a proxy between a client and a server that the test plays.
 type stage struct {
-	t              *testing.T
-	ask            *asker
-	toProxy        io.WriteCloser
-	atClient       *bufio.Reader
-	atServer       *bufio.Reader
-	fromServer     io.WriteCloser
-	done           chan error
-	serverSawClose chan struct{}
+	t          *testing.T
+	ask        *asker
+	toProxy    io.WriteCloser
+	atClient   *bufio.Reader
+	atServer   *bufio.Reader
+	fromServer io.WriteCloser
+	done       chan error
 }
 
 func newStage(t *testing.T) *stage {
