@@ -13,7 +13,7 @@ import (
 func (a *app) agentsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "agents [NAME…]",
+		Use:   "agents [NAME...]",
 		Short: "Show which coding agents hookd speaks with, and what each of their events can do",
 		Long: `Prints a line per agent and event: what it is to hookd, and what the agent lets a
 hook do there. What an agent has no form for is done in the nearest way it has,

@@ -28,7 +28,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var project string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "doctor [AGENT…]",
+		Use:   "doctor [AGENT...]",
 		Short: "Find out why a coding agent does not ask hookd, and what to do about it",
 		Long: `Looks at the agents on this machine, or at those named: whether hookd stands in
 their settings and is up to date, whether they trust it where that can be seen,

@@ -60,7 +60,7 @@ of dry runs.`,
 	f.StringVar(&agentName, "agent", "", "the payload is that of this coding agent, or auto")
 	f.StringVar(&event, "event", "", "the agent's own name for the event (default: the payload says)")
 	f.BoolVar(&run, "run", false, "start the hooks and ask them, as a dry run")
-	f.BoolVar(&asJSON, "json", false, "print an array of {name, source, layer, priority, asked, why, role, …}")
+	f.BoolVar(&asJSON, "json", false, "print an array of {name, source, layer, priority, asked, why, role, ...}")
 	return cmd
 }
 

@@ -27,7 +27,7 @@ func (a *app) mcpCommand() *cobra.Command {
 	away := awayDeny
 	policies := []string{awayContinue, awayDeny}
 	cmd := &cobra.Command{
-		Use:   "mcp [flags] -- CMD [ARG…]",
+		Use:   "mcp [flags] -- CMD [ARG...]",
 		Short: "Put hookd in front of an MCP server that speaks over stdio",
 		Long: `Starts CMD, an MCP server, and stands between it and the MCP client that started
 hookd. Every tools/call is asked about as a call of the tool mcp__NAME__TOOL:

@@ -91,7 +91,7 @@ func (q *recordQuery) flags(cmd *cobra.Command, limit int) {
 	f := cmd.Flags()
 	f.StringVar(&q.session, "session", "", "only decisions of this session")
 	f.StringVar(&q.tool, "tool", "", "only about this tool")
-	f.StringVar(&q.verdict, "verdict", "", "only with this answer: continue, modify, respond, ask, allow, deny, abort_turn, …")
+	f.StringVar(&q.verdict, "verdict", "", "only with this answer: continue, modify, respond, ask, allow, deny, abort_turn, ...")
 	f.StringVar(&q.hook, "hook", "", "only those in which this hook was asked")
 	f.StringVar(&q.stage, "stage", "", "only at this stage")
 	f.StringVar(&q.agent, "agent", "", "only of this agent")

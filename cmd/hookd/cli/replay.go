@@ -41,7 +41,7 @@ func (a *app) replayCommand() *cobra.Command {
 	var q recordQuery
 	var asJSON, check bool
 	cmd := &cobra.Command{
-		Use:   "replay FILE|ID…",
+		Use:   "replay FILE|ID...",
 		Short: "Take recorded calls through today's config, and see which verdicts would differ",
 		Long: `Starts the hooks of the config as "hookd check" does and asks them again, as dry
 runs, about calls that were recorded. It prints those whose verdict is another one
@@ -87,7 +87,7 @@ The exit code is 0, also when verdicts differ; with --check it is 1 then.`,
 	f.flags(cmd)
 	cmd.Flags().Lookup("config").Usage = "the config whose hooks are asked (default: as serve finds it)"
 	q.flags(cmd, 0)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: {replayed, same, differ, skipped, decisions: [{id, stage, tool, was, now, by, reason, …}], warnings}")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: {replayed, same, differ, skipped, decisions: [{id, stage, tool, was, now, by, reason, ...}], warnings}")
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 when a verdict differs, for CI")
 	return cmd
 }
