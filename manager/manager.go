@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -221,7 +222,7 @@ func (c *Caller) fillMeta(meta protocol.Object, generation uint64) protocol.Obje
 	if c.SessionID != "" && meta.Get("session_id") == nil {
 		out = append(out, protocol.Member{Name: "session_id", Value: protocol.Quote(c.SessionID)})
 	}
-	return append(out, protocol.Member{Name: "generation", Value: fmt.Appendf(nil, "%d", generation)})
+	return append(out, protocol.Member{Name: "generation", Value: strconv.AppendUint(nil, generation, 10)})
 }
 
 // member is a hook in one generation: the rules of its entry, and the unit

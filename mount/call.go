@@ -15,8 +15,7 @@ import (
 	"github.com/hookd/hookd/rpc"
 )
 
-// errTimeout is the cause with which the context of a call ends when the
-// hook's own time is over.
+// errTimeout is what a call ends with when the hook's own time is over.
 var errTimeout = errors.New("the hook's time is over")
 
 // Intercept asks the child for a decision.
@@ -80,20 +79,20 @@ func (r *run) ask(ctx context.Context, req *protocol.Request) (jsontext.Value, e
 	}
 	// The hook's clock starts here, and its late answer is waited for as long
 	// whatever becomes of ctx.
-	overdue := time.Now().Add(req.Timeout)
-	call, cancel := context.WithDeadlineCause(ctx, overdue, errTimeout)
-	defer cancel()
-	deadline, _ := call.Deadline()
-	left := max(time.Until(deadline).Milliseconds(), 1)
+	now := time.Now()
+	overdue, left := now.Add(req.Timeout), req.Timeout
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, deadline.Sub(now))
+	}
 	garbage := r.garbage.Load()
-	answer, err := r.peer.Call(call, req.Stage.Method(), r.p.dialect.Params(req, left))
+	answer, err := r.peer.CallWithin(ctx, req.Timeout, errTimeout, req.Stage.Method(), r.p.dialect.Params(req, max(left.Milliseconds(), 1)))
 	if errors.Is(err, rpc.ErrNotSent) { // it owes no answer
 		<-r.slots
-		return nil, r.cutShort(call, req, garbage)
+		return nil, r.cutShort(ctx, err, req, garbage)
 	}
-	if err != nil && call.Err() != nil && errors.Is(err, context.Cause(call)) {
-		r.gaveUp(overdue, errors.Is(err, errTimeout))
-		return nil, r.cutShort(call, req, garbage)
+	if timedOut := errors.Is(err, errTimeout); timedOut || err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		r.gaveUp(overdue, timedOut)
+		return nil, r.cutShort(ctx, err, req, garbage)
 	}
 	<-r.slots
 	if err == nil {
@@ -127,17 +126,16 @@ func (r *run) takeSlot(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// cutShort is the error of a call whose context ended.
-func (r *run) cutShort(call context.Context, req *protocol.Request, garbage int64) error {
-	cause := context.Cause(call)
-	if !errors.Is(cause, errTimeout) {
-		return cause
+// cutShort is the error of a call that was given up with err.
+func (r *run) cutShort(ctx context.Context, err error, req *protocol.Request, garbage int64) error {
+	if !errors.Is(err, errTimeout) {
+		return context.Cause(ctx)
 	}
 	detail := fmt.Sprintf("no answer within %s", req.Timeout)
 	if r.garbage.Load() > garbage {
 		return r.unreadable(detail, garbage)
 	}
-	return &hook.Failure{Outcome: protocol.OutcomeTimeout, Detail: detail, Err: cause}
+	return &hook.Failure{Outcome: protocol.OutcomeTimeout, Detail: detail, Err: errTimeout}
 }
 
 // unreadable is the failure of a call that got no answer while lines came that

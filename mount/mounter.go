@@ -182,6 +182,9 @@ func (c childProgram) Write(b []byte) (int, error) { return c.Stdin().Write(b) }
 // goroutine when the pipe takes it at once.
 func (c childProgram) SyscallConn() (syscall.RawConn, error) { return c.Stdin().SyscallConn() }
 
+// ReadConn gives the descriptor that is read from.
+func (c childProgram) ReadConn() (syscall.RawConn, error) { return c.Stdout().SyscallConn() }
+
 func (c childProgram) Close() error {
 	c.Stdin().Close() // it may be closed already, because the child has ended
 	return c.Stdout().Close()

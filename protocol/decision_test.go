@@ -355,3 +355,31 @@ func TestDecisionCheck(t *testing.T) {
 		}
 	}
 }
+
+// What is read without looking inside means what it would mean otherwise.
+func TestCommonAnswers(t *testing.T) {
+	for _, stage := range Stages() {
+		for _, raw := range []string{`{}`, `{"action":"continue"}`} {
+			short, err := DecodeDecision(&stage, []byte(raw))
+			long, other := DecodeDecision(&stage, []byte(raw+" "))
+			require.Equal(t, other, err, "%s at %s", raw, stage.Name)
+			require.Equal(t, long, short, "%s at %s", raw, stage.Name)
+		}
+	}
+}
+
+func TestCompact(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"b c","d":[1.50,"\" ,"]}`:   `{"a":"b c","d":[1.50,"\" ,"]}`,
+		`{"a": "b c"}`:                    `{"a":"b c"}`,
+		`{"a":"\\" ,"b":"<\u003c"}`:       `{"a":"\\","b":"<\u003c"}`,
+		"[\"\\\\\\\"  \",\t1,\r\n2 ]":     `["\\\"  ",1,2]`,
+		` "a  b" `:                        `"a  b"`,
+		`{"z":1,"a":{"b":[ ]}}`:           `{"z":1,"a":{"b":[]}}`,
+		`"not closed`:                     `"not closed`,
+		`"not closed \`:                   `"not closed \`,
+		`{"a":1e5,"b":9007199254740993 }`: `{"a":1e5,"b":9007199254740993}`,
+	} {
+		require.Equal(t, want, string(Compact([]byte(in))), "%q", in)
+	}
+}

@@ -324,7 +324,7 @@ func kindName(k jsontext.Kind) string {
 // Compact returns v without insignificant whitespace and otherwise unchanged:
 // digits of numbers, escapes and the order of members stay.
 func Compact(v jsontext.Value) jsontext.Value {
-	if bytes.IndexByte(v, ' ') < 0 && bytes.IndexByte(v, '\n') < 0 && bytes.IndexByte(v, '\t') < 0 && bytes.IndexByte(v, '\r') < 0 {
+	if !spaced(v) {
 		return v
 	}
 	out := bytes.Clone(v)
@@ -333,6 +333,23 @@ func Compact(v jsontext.Value) jsontext.Value {
 		return v
 	}
 	return val
+}
+
+// spaced reports whether there is white space between the tokens of a value.
+func spaced(v jsontext.Value) bool {
+	for i := 0; i < len(v); i++ {
+		switch v[i] {
+		case ' ', '\n', '\t', '\r':
+			return true
+		case '"':
+			for i++; i < len(v) && v[i] != '"'; i++ {
+				if v[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return false
 }
 
 // closest returns the candidate that differs least from word, for a "did you

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -461,4 +463,48 @@ func TestHugeAnswer(t *testing.T) {
 		w.send(`"}`)
 	}
 	require.NoError(t, p.Err())
+}
+
+// A limit ends a call with its own cause, and leaves no trace in the next one.
+func TestCallWithinALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		p := NewPeer(t.Context(), ours, Options{})
+		defer p.Close()
+		w := bufio.NewReader(theirs)
+		go func() {
+			for {
+				line, err := w.ReadString('\n')
+				switch {
+				case err != nil:
+					return
+				case strings.Contains(line, `"quick"`):
+					var id int
+					_, _ = fmt.Sscanf(line, `{"jsonrpc":"2.0","id":%d`, &id)
+					_, _ = fmt.Fprintf(theirs, `{"jsonrpc":"2.0","id":%d,"result":{}}`+"\n", id)
+				}
+			}
+		}()
+		late, gone := errors.New("the hook's time is over"), errors.New("the agent went away")
+		for range 3 { // the timer is used again
+			began := time.Now()
+			_, err := p.CallWithin(t.Context(), 5*time.Second, late, "slow", nil)
+			require.Equal(t, late, err)
+			require.Equal(t, 5*time.Second, time.Since(began))
+
+			answer, err := p.CallWithin(t.Context(), 5*time.Second, late, "quick", nil)
+			require.NoError(t, err)
+			require.Equal(t, "{}", string(answer))
+			time.Sleep(10 * time.Second) // longer than its limit
+
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, gone)
+			_, err = p.CallWithin(ctx, 5*time.Second, late, "slow", nil)
+			require.Equal(t, gone, err, "what ends first counts")
+			_, err = p.CallWithin(ctx, 5*time.Second, late, "slow", nil)
+			require.ErrorIs(t, err, gone)
+			require.ErrorIs(t, err, ErrNotSent)
+			cancel()
+		}
+		require.NoError(t, theirs.Close())
+	})
 }

@@ -3,6 +3,7 @@ package rpc
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -264,7 +265,13 @@ func (l *lineReader) read() error {
 			return l.tried != unix.EAGAIN
 		}
 	}
-	return cmp.Or(l.raw.Read(l.try), l.tried)
+	err := l.raw.Read(l.try)
+	if errors.Is(err, os.ErrDeadlineExceeded) { // what it means is known to the one who has set it
+		n, err := l.r.Read(l.room())
+		l.got(n)
+		return err
+	}
+	return cmp.Or(err, l.tried)
 }
 
 // room returns where to read to.
@@ -288,7 +295,7 @@ func (l *lineReader) got(n int) {
 // readDescriptor is read(2) as an io.Reader.
 func readDescriptor(fd int, b []byte) (int, error) {
 	for {
-		n, err := unix.Read(fd, b)
+		n, err := readOnce(fd, b)
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:

@@ -277,11 +277,7 @@ func (o *outbox) write(fd int) bool {
 	var n int
 	err := error(unix.EINTR)
 	for err == unix.EINTR {
-		if len(o.left) == 1 {
-			n, err = unix.Write(fd, o.left[0])
-		} else {
-			n, err = unix.Writev(fd, o.left)
-		}
+		n, err = writeOnce(fd, o.left)
 	}
 	switch err {
 	case nil:

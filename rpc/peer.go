@@ -119,11 +119,12 @@ type Peer struct {
 	stream  lineStream
 	out     outbox
 	workers *workers
-	own     bool           // workers are this peer's alone
-	ready   chan struct{}  // closed when conn is set
-	closed  chan struct{}  // closed when rw is
-	heard   atomic.Bool    // a line has arrived
-	wg      sync.WaitGroup // the read loop and requests
+	own     bool                       // workers are this peer's alone
+	ready   chan struct{}              // closed when conn is set
+	closed  chan struct{}              // closed when rw is
+	heard   atomic.Bool                // a line has arrived
+	timer   atomic.Pointer[time.Timer] // stopped, for the next call with a limit
+	wg      sync.WaitGroup             // the read loop and requests
 
 	mu         sync.Mutex
 	nextID     uint64
@@ -156,7 +157,9 @@ func (c *call) end(result jsontext.Value, err error) {
 // must call [Peer.Close] or [Peer.Shutdown].
 //
 // When rw is a [syscall.Conn], messages are written through the descriptor that it
-// gives (of two, the one for writing), which saves a goroutine per message.
+// gives (of two, the one for writing), which saves a goroutine per message. When it
+// has a method ReadConn() (syscall.RawConn, error), or is a [net.Conn], lines are
+// read through that one.
 func NewPeer(ctx context.Context, rw io.ReadWriteCloser, o Options) *Peer {
 	p := newPeer(ctx, rw, o, newWorkers())
 	p.own = true
@@ -193,8 +196,10 @@ func newPeer(ctx context.Context, rw io.ReadWriteCloser, o Options, ws *workers)
 	}
 	var in syscall.RawConn
 	switch rw := rw.(type) {
-	case *stdio:
-		in = descriptor(rw.in)
+	case interface {
+		ReadConn() (syscall.RawConn, error)
+	}:
+		in, _ = rw.ReadConn()
 	case net.Conn:
 		in = p.fd
 	}
@@ -223,6 +228,12 @@ func (noLog) Printf(string, ...any) {}
 // Errors are a *[protocol.Error] when the peer answered with one, and otherwise wrap
 // [ErrClosed], [ErrOversize], [ErrGarbage], [ErrDuplicateMember] or [ErrOverloaded].
 func (p *Peer) Call(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+	return p.CallWithin(ctx, 0, nil, method, params)
+}
+
+// CallWithin is [Peer.Call] with a time limit, which costs less than a context that
+// ends: when within has passed, it returns cause in place of that of ctx. 0 = no limit.
+func (p *Peer) CallWithin(ctx context.Context, within time.Duration, cause error, method string, params []byte) (jsontext.Value, error) {
 	if ctx.Err() != nil {
 		return nil, notSent{context.Cause(ctx)}
 	}
@@ -233,18 +244,40 @@ func (p *Peer) Call(ctx context.Context, method string, params []byte) (jsontext
 		p.takeCall(id)
 		return nil, err
 	}
+	var limit <-chan time.Time
+	if within > 0 {
+		timer := p.startTimer(within)
+		defer p.stopTimer(timer)
+		limit = timer.C
+	}
 	select {
 	case <-c.ended:
+		return c.result, c.err
+	case <-limit:
 	case <-ctx.Done():
-		switch given, sent := p.giveUp(id, c); {
-		case given && sent:
-			return nil, context.Cause(ctx)
-		case given:
-			return nil, notSent{context.Cause(ctx)}
-		}
-		<-c.ended // it came at the same moment
+		cause = context.Cause(ctx)
 	}
+	switch given, sent := p.giveUp(id, c); {
+	case given && sent:
+		return nil, cause
+	case given:
+		return nil, notSent{cause}
+	}
+	<-c.ended // it came at the same moment
 	return c.result, c.err
+}
+
+func (p *Peer) startTimer(d time.Duration) *time.Timer {
+	if t := p.timer.Swap(nil); t != nil {
+		t.Reset(d)
+		return t
+	}
+	return time.NewTimer(d)
+}
+
+func (p *Peer) stopTimer(t *time.Timer) {
+	t.Stop()
+	p.timer.Store(t)
 }
 
 // addCall lets a call wait for its answer, and gives it an id.

@@ -62,6 +62,9 @@ func (s *stdio) Write(b []byte) (int, error) { return s.out.Write(b) }
 // SyscallConn gives the descriptor that is written to.
 func (s *stdio) SyscallConn() (syscall.RawConn, error) { return s.out.SyscallConn() }
 
+// ReadConn gives the descriptor that is read.
+func (s *stdio) ReadConn() (syscall.RawConn, error) { return s.in.SyscallConn() }
+
 func (s *stdio) Close() error {
 	var errs []error
 	for _, f := range s.files {
