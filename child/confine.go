@@ -13,6 +13,7 @@ const (
 	maxOpenFiles = 1024
 	maxFileSize  = 1 << 30 // bytes of a file that it writes
 	oomScoreAdj  = 500     // the kernel kills it before hookd when memory runs out
+	nice         = 5       // of a child that nobody waits for
 )
 
 // measure is one thing that the helper does to itself.
@@ -25,7 +26,11 @@ type measure struct {
 // What can't be had is noted; an error is for what must not be gone without.
 func confine(e *errand) (*Confinement, error) {
 	c := &Confinement{Active: []string{}, Missing: []string{}}
-	for _, m := range append(measures(), systemMeasures(e)...) {
+	all := append(measures(), systemMeasures(e)...)
+	if e.Background {
+		all = append(all, measure{"nice=" + strconv.Itoa(nice), func() error { return unix.Setpriority(unix.PRIO_PROCESS, 0, nice) }})
+	}
+	for _, m := range all {
 		if err := m.take(); err != nil {
 			c.Missing = append(c.Missing, m.name+": "+err.Error())
 			continue
@@ -40,9 +45,9 @@ func confine(e *errand) (*Confinement, error) {
 	return c, err
 }
 
-// measures are those that every system has. The priority is not among them: an
-// agent waits for its hooks, and on a busy machine those with a lower one would
-// be the first to be late.
+// measures are those that every child gets on every system. The priority is not
+// among them: an agent waits for most hooks, and on a busy machine those with a
+// lower one would be the first to be late.
 func measures() []measure {
 	return []measure{
 		{"close_fds", closeOnExec},

@@ -71,7 +71,9 @@ type errand struct {
 	Path    string `json:"path"`
 	Program bool   `json:"program"` // execute the open file, not what is at Path now
 	Parent  int    `json:"parent"`
-	Fence   *fence `json:"fence"`
+	// Background is [Spec.Background].
+	Background bool   `json:"background,omitempty"`
+	Fence      *fence `json:"fence"`
 }
 
 // report is a line from the helper: at last what is in force, or what failed.
@@ -126,7 +128,7 @@ func failed(op string, err error) report {
 // lead makes cmd start the helper, which then becomes what cmd was. status is
 // where it says how that went.
 func (h *Helper) lead(cmd *exec.Cmd, o order, status *os.File) error {
-	text, err := json.Marshal(errand{Path: cmd.Path, Program: o.program != nil, Parent: os.Getpid(), Fence: o.fence})
+	text, err := json.Marshal(errand{Path: cmd.Path, Program: o.program != nil, Parent: os.Getpid(), Background: o.Background, Fence: o.fence})
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,26 @@ func noDescriptorIsLeft(t *testing.T, s *Spawner) {
 	require.LessOrEqual(t, open(), before) // the runtime may have closed one of its own
 }
 
+// Whoever is waited for does not wait for those who are not.
+func TestBackgroundChildHasALowerPriority(t *testing.T) {
+	t.Parallel()
+	s := spawnerWith(t, quick, Options{Helper: self})
+	for _, background := range []bool{false, true} {
+		p := start(t, s, Spec{Argv: []string{"cat"}, Background: background})
+		own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		require.NoError(t, err)
+		got, err := unix.Getpriority(unix.PRIO_PROCESS, p.PID())
+		require.NoError(t, err)
+		want := own // the system call counts the other way round
+		if background {
+			want = 20 - nice
+			require.Contains(t, p.Confinement().Active, "nice=5")
+		}
+		require.Equal(t, want, got)
+		p.Stop(t.Context())
+	}
+}
+
 func TestChildIsFirstToGoWhenMemoryRunsOut(t *testing.T) {
 	t.Parallel()
 	bothWays(t, quick, func(t *testing.T, s *Spawner) {

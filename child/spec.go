@@ -29,6 +29,8 @@ type Spec struct {
 	// Plain starts the child without the Helper: for what is started all the
 	// time, or is no hook at all. It is not limited then.
 	Plain bool
+	// Background gives the child a lower priority: nobody waits for it.
+	Background bool
 	// Sandbox limits what the child may reach; nil is what hookd may. Without
 	// a Helper it is not enforced.
 	Sandbox *Sandbox

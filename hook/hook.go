@@ -27,6 +27,15 @@ type Observer interface {
 	Observe(ctx context.Context, ev *Event) error
 }
 
+// Batcher is an observer that takes several events at once for less than one
+// after the other. hookd then calls ObserveAll, with events in their order, and
+// lets a few milliseconds pass between two calls when many events come. An error
+// is about all of them.
+type Batcher interface {
+	Observer
+	ObserveAll(ctx context.Context, events []*Event) error
+}
+
 // Interceptor judges a step before or after it happens. Intercept is called
 // concurrently, with a context that ends when the answer is no longer wanted.
 // It must treat req as read-only. An error is a failure ("hook_error"), not a

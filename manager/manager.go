@@ -37,6 +37,13 @@ const (
 	observerQueue = 1024
 	// observerBytes is how many bytes those may hold together.
 	observerBytes = 32 << 20
+	// observerPace is the least time between two deliveries to an observer that
+	// takes several events at once, observerBatch and observerBatchBytes are
+	// about how many these are at most. A process that is woken for each event
+	// of a busy agent has no time left for what it is woken for.
+	observerPace       = 2 * time.Millisecond
+	observerBatch      = 64
+	observerBatchBytes = 64 << 10
 	// asyncQueue is how many calls wait for one hook in mode async at most.
 	asyncQueue = 64
 	// deadlineMargin is what of an agent's deadline is left for the way back.

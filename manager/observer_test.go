@@ -135,6 +135,75 @@ func TestLostOnTheWayIsMissed(t *testing.T) {
 	})
 }
 
+// batcher is an observer in another process, which takes several events at once.
+type batcher struct {
+	goHook
+	fail    bool
+	batches [][]hook.Event
+	at      []time.Duration
+	began   time.Time
+}
+
+func (b *batcher) ObserveAll(_ context.Context, events []*hook.Event) error {
+	if b.fail {
+		return &hook.Failure{Outcome: protocol.OutcomeStarting}
+	}
+	var batch []hook.Event
+	for _, ev := range events {
+		batch = append(batch, *ev)
+	}
+	b.batches, b.at = append(b.batches, batch), append(b.at, time.Since(b.began))
+	return nil
+}
+
+// The first event goes at once, those that come soon after it together: a busy
+// agent does not wake a process for each of its events.
+func TestEventsGoTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &batcher{goHook: goHook{observe: func(context.Context, *hook.Event) error { panic("one by one") }}, began: time.Now()}
+		r := b.registration("b")
+		r.Roles.Observer, r.Roles.Remote = b, true
+		m := mounted(t, r)
+		publish(m, "x_1")
+		synctest.Wait()
+		require.Equal(t, []time.Duration{0}, b.at, "nobody waits for a second event")
+		for i := range 300 {
+			publish(m, fmt.Sprintf("x_%d", i+2))
+			time.Sleep(100 * time.Microsecond)
+		}
+		time.Sleep(observerPace)
+		synctest.Wait()
+		require.InDelta(t, 16, len(b.batches), 1, "30 ms in steps of 2")
+		n := 0
+		for i, batch := range b.batches {
+			if i > 0 {
+				require.GreaterOrEqual(t, b.at[i]-b.at[i-1], observerPace)
+			}
+			for _, ev := range batch {
+				n++
+				require.Equal(t, fmt.Sprintf("x_%d", n), string(ev.Kind))
+				require.EqualValues(t, n, ev.Seq)
+				require.Zero(t, ev.Missed)
+			}
+		}
+		require.Equal(t, 301, n)
+
+		b.fail = true
+		publish(m, numbered(1, observerBatch+10)...)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.EqualValues(t, observerBatch+10, m.Stats()["b"].Missed)
+		require.EqualValues(t, 301, m.Stats()["b"].Events)
+		b.fail = false
+		publish(m, "x_last")
+		synctest.Wait()
+		last := b.batches[len(b.batches)-1]
+		require.Len(t, last, 1)
+		require.EqualValues(t, 302, last[0].Seq)
+		require.EqualValues(t, observerBatch+10, last[0].Missed, "what was lost on the way is missed")
+	})
+}
+
 func TestStuckObserverHurtsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := newWitness()

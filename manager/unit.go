@@ -134,7 +134,8 @@ type observer struct {
 	// missed counts what was dropped since the last event that fitted; guarded
 	// by the unit's lock.
 	missed uint64
-	seq    uint64 // the worker's
+	// Of the worker: how many events the hook got, and how many were lost since.
+	seq, lost uint64
 	// bytes are those of the payloads that wait or are being handed over.
 	bytes atomic.Int64
 }
@@ -165,31 +166,75 @@ func (o *observer) push(ev *protocol.Event) {
 }
 
 func (o *observer) run() {
-	lost := uint64(0) // what could not be handed over; the next one tells
+	var (
+		batch []queuedEvent
+		last  time.Time // when a batch was delivered
+	)
 	for ev := range o.queue {
-		o.stats.queued.Add(-1)
+		batch = append(batch[:0], ev)
 		r := o.reg.Load()
-		lost += ev.missed
-		if r.If != nil && !meansEvent(r, ev.Event) {
-			o.bytes.Add(-int64(len(ev.Payload)))
-			continue
+		if _, ok := r.Roles.Observer.(hook.Batcher); ok {
+			time.Sleep(observerPace - o.now().Sub(last))
+			batch = o.waiting(batch)
+			last = o.now()
 		}
-		o.stats.events.Add(1)
-		err := o.observe(r, &hook.Event{Event: ev.Event, Seq: o.seq + 1, Missed: lost})
-		o.bytes.Add(-int64(len(ev.Payload)))
-		if err != nil {
-			o.stats.failed("observe "+string(ev.Kind)+": "+err.Error(), o.now())
-			o.log.Debug("observer failed", zap.String("hook", r.Name), zap.String("event", string(ev.Kind)), zap.Error(err))
-		}
-		if err != nil && r.Roles.Remote { // an in-process hook has had it all the same
-			lost++
-			o.stats.missed.Add(1)
-			o.stats.events.Add(-1)
-			continue
-		}
-		o.seq++
-		lost = 0
+		o.deliver(r, batch)
+		clear(batch)
 	}
+}
+
+// waiting adds the events that wait to a batch.
+func (o *observer) waiting(batch []queuedEvent) []queuedEvent {
+	for size := len(batch[0].Payload); len(batch) < observerBatch && size < observerBatchBytes; {
+		select {
+		case ev, ok := <-o.queue:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, ev)
+			size += len(ev.Payload)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// deliver hands events to the hook. What could not be handed over the next one
+// that can tells.
+func (o *observer) deliver(r *hook.Registration, batch []queuedEvent) {
+	events := make([]*hook.Event, 0, len(batch))
+	bytes := int64(0)
+	for _, ev := range batch {
+		o.stats.queued.Add(-1)
+		bytes += int64(len(ev.Payload))
+		o.lost += ev.missed
+		if r.If == nil || meansEvent(r, ev.Event) {
+			events = append(events, &hook.Event{Event: ev.Event, Seq: o.seq + uint64(len(events)) + 1, Missed: o.lost})
+			o.lost = 0
+		}
+	}
+	defer o.bytes.Add(-bytes)
+	n := int64(len(events))
+	if n == 0 {
+		return
+	}
+	o.stats.events.Add(n)
+	err := o.observe(r, events)
+	if err != nil {
+		kind := string(events[0].Kind)
+		o.stats.failed("observe "+kind+": "+err.Error(), o.now())
+		o.log.Debug("observer failed", zap.String("hook", r.Name), zap.String("event", kind), zap.Error(err))
+	}
+	if err == nil || !r.Roles.Remote { // an in-process hook has had it all the same
+		o.seq += uint64(n)
+		return
+	}
+	for _, ev := range events {
+		o.lost += ev.Missed + 1
+	}
+	o.stats.missed.Add(n)
+	o.stats.events.Add(-n)
 }
 
 // meansEvent asks a condition about an event as if it were a call. What hookd
@@ -202,7 +247,7 @@ func meansEvent(r *hook.Registration, ev *protocol.Event) bool {
 	return condition(r.If, &protocol.Request{Stage: &protocol.StageInfo{}, Meta: ev.Meta, Subject: subject})
 }
 
-func (o *observer) observe(r *hook.Registration, ev *hook.Event) (err error) {
+func (o *observer) observe(r *hook.Registration, events []*hook.Event) (err error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), r.ObserverTimeout, errHookTimeout)
 	defer cancel()
 	defer func() {
@@ -210,7 +255,10 @@ func (o *observer) observe(r *hook.Registration, ev *hook.Event) (err error) {
 			err = panicFailure(p)
 		}
 	}()
-	return r.Roles.Observer.Observe(ctx, ev)
+	if b, ok := r.Roles.Observer.(hook.Batcher); ok {
+		return b.ObserveAll(ctx, events)
+	}
+	return r.Roles.Observer.Observe(ctx, events[0])
 }
 
 // answer is what a hook said, in one of the two forms.

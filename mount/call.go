@@ -56,13 +56,21 @@ func judge[T any](ctx context.Context, p *process, req *protocol.Request, read f
 
 // Observe tells the child what happened and returns when it is written.
 func (p *process) Observe(ctx context.Context, ev *hook.Event) error {
+	return p.ObserveAll(ctx, []*hook.Event{ev})
+}
+
+// ObserveAll does so with several events, in one write.
+func (p *process) ObserveAll(ctx context.Context, events []*hook.Event) error {
 	r, err := p.enter()
 	if err != nil {
 		return err
 	}
 	defer p.leave(r)
-	method, params := p.dialect.Event(ev.Event, ev.Seq, ev.Missed)
-	if err := r.peer.Notify(ctx, method, params); err != nil {
+	method, params := "", make([][]byte, len(events))
+	for i, ev := range events {
+		method, params[i] = p.dialect.Event(ev.Event, ev.Seq, ev.Missed)
+	}
+	if err := r.peer.NotifyAll(ctx, method, params...); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

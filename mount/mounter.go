@@ -106,6 +106,7 @@ func (m *Mounter) mount(e *config.Entry, generation uint64) (*Mounted, error) {
 func (m *Mounter) job(e *config.Entry, generation uint64, log *zap.Logger) job {
 	spec := child.Spec{
 		Name: e.Name, Argv: e.Command, Dir: e.Dir, Env: e.Env, PassEnv: e.PassEnv, Pins: pinsOf(e),
+		Background: len(e.Intercept) == 0,
 		Stderr: func(line []byte, dropped int64) {
 			if dropped > 0 {
 				log.Warn("lines on the hook's stderr were dropped", zap.Int64("bytes", dropped))

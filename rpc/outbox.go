@@ -49,7 +49,7 @@ func (m *message) ended(err error) {
 
 // encodeRequest makes the line of a call, or of a notification when id is zero.
 func (m *message) encodeRequest(id ID, method string, params []byte) {
-	m.head = make([]byte, 0, 64+len(method)+min(len(params), copyBelow))
+	m.head = slices.Grow(m.head, 64+len(method)+min(len(params), copyBelow))
 	m.head = append(m.head, `{"jsonrpc":"2.0",`...)
 	if id.set {
 		m.head = append(m.head, `"id":`...)
@@ -63,6 +63,16 @@ func (m *message) encodeRequest(id ID, method string, params []byte) {
 	}
 	m.head = append(m.head, `,"params":`...)
 	m.payload(params)
+}
+
+// encodeNotifications makes the lines of several notifications.
+func (m *message) encodeNotifications(method string, params [][]byte) {
+	for _, p := range params {
+		if m.body != nil { // only the last one may stand apart
+			m.head, m.body = append(append(m.head, m.body...), closing...), nil
+		}
+		m.encodeRequest(ID{}, method, p)
+	}
 }
 
 // encodeResult makes the line of an answer.

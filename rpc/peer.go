@@ -388,11 +388,17 @@ func (p *Peer) unasked(id ID) NoiseKind {
 // Notify sends a notification and returns when it is written. Calls and answers
 // overtake it. When ctx ends first, it is withdrawn and the cause of ctx returned.
 func (p *Peer) Notify(ctx context.Context, method string, params []byte) error {
+	return p.NotifyAll(ctx, method, params)
+}
+
+// NotifyAll sends several notifications as [Peer.Notify] sends one: all of them or none.
+func (p *Peer) NotifyAll(ctx context.Context, method string, params ...[]byte) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	m := &message{patient: true, done: make(chan error, 1)}
-	if err := p.notify(m, method, params); err != nil {
+	m.encodeNotifications(method, params)
+	if err := p.send(m); err != nil {
 		return err
 	}
 	select {

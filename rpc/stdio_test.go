@@ -37,9 +37,9 @@ func TestStdio(t *testing.T) {
 		require.NoError(t, err)
 		return inherited(t, a[0]), inherited(t, b[0]), os.NewFile(uintptr(b[1]), ""), os.NewFile(uintptr(a[1]), "")
 	}
-	for name, make := range map[string]func(*testing.T) (in, out, theirIn, theirOut *os.File){"pipes": pipes, "sockets": sockets} {
+	for name, open := range map[string]func(*testing.T) (in, out, theirIn, theirOut *os.File){"pipes": pipes, "sockets": sockets} {
 		t.Run(name, func(t *testing.T) {
-			in, out, theirIn, theirOut := make(t)
+			in, out, theirIn, theirOut := open(t)
 			defer theirIn.Close()
 			defer theirOut.Close()
 			p := NewPeer(t.Context(), Stdio(in, out), Options{Handler: newHandler()})
@@ -52,11 +52,20 @@ func TestStdio(t *testing.T) {
 				require.False(t, nonblocking(descriptor(in)), "others have it too")
 			}
 
-			// Calls that are given up while the other side is silent.
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			// A call that is given up while the other side is silent.
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_, err = p.Call(ctx, "m", nil)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			done := make(chan error, 1)
+			go func() {
+				_, err := p.Call(ctx, "m", nil)
+				done <- err
+			}()
+			asked := `{"jsonrpc":"2.0","id":1,"method":"m"}` + "\n"
+			got, err = io.ReadAll(io.LimitReader(theirIn, int64(len(asked))))
+			require.NoError(t, err)
+			require.Equal(t, asked, string(got))
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
 			require.Empty(t, p.calls)
 
 			require.NoError(t, p.Close(), "while it reads")

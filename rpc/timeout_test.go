@@ -222,6 +222,17 @@ func TestNotifyThatHasBegunIsNotWithdrawn(t *testing.T) {
 	})
 }
 
+func TestNotifyAll(t *testing.T) {
+	p, w := start(t, Options{})
+	large := []byte(`{"a":"` + strings.Repeat("x", copyBelow) + `"}`)
+	done := make(chan error, 1)
+	go func() { done <- p.NotifyAll(t.Context(), "m", []byte(`{"n":1}`), large, nil, large) }()
+	for _, want := range []string{`,"params":{"n":1}`, `,"params":` + string(large), ``, `,"params":` + string(large)} {
+		require.Equal(t, `{"jsonrpc":"2.0","method":"m"`+want+`}`, w.read())
+	}
+	require.NoError(t, <-done)
+}
+
 func TestNotificationFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &noises{}

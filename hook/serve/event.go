@@ -2,10 +2,14 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"runtime/debug"
+	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/protocol"
@@ -76,23 +80,23 @@ func decodeEvent(params protocol.Object) (*hook.Event, error) {
 		var err error
 		switch m.Name {
 		case "kind":
-			err = protocol.Unmarshal(m.Value, &ev.Kind)
+			err = text(m.Value, &ev.Kind)
 		case "meta":
 			ev.Meta, err = protocol.DecodeObject(m.Value, maxDepth)
 		case "time":
-			err = protocol.Unmarshal(m.Value, &ev.Time)
+			err = ev.Time.UnmarshalJSON(m.Value)
 		case "payload":
 			ev.Payload = m.Value
 		case "severity":
-			err = protocol.Unmarshal(m.Value, &ev.Severity)
+			err = text(m.Value, &ev.Severity)
 		case "source":
-			err = protocol.Unmarshal(m.Value, &ev.Source)
+			err = text(m.Value, &ev.Source)
 		case "id":
-			err = protocol.Unmarshal(m.Value, &ev.ID)
+			err = text(m.Value, &ev.ID)
 		case "seq":
-			err = protocol.Unmarshal(m.Value, &ev.Seq)
+			ev.Seq, err = strconv.ParseUint(string(m.Value), 10, 64)
 		case "missed":
-			err = protocol.Unmarshal(m.Value, &ev.Missed)
+			ev.Missed, err = strconv.ParseUint(string(m.Value), 10, 64)
 		default:
 			ev.Extra = append(ev.Extra, m)
 		}
@@ -101,4 +105,13 @@ func decodeEvent(params protocol.Object) (*hook.Event, error) {
 		}
 	}
 	return ev, nil
+}
+
+// text reads a JSON string. Reflection would be most of what an event costs.
+func text[T ~string](v jsontext.Value, to *T) error {
+	if v.Kind() != '"' {
+		return errors.New("not a string")
+	}
+	*to = T(protocol.Unquote(v))
+	return nil
 }
