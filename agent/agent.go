@@ -190,6 +190,10 @@ func Pick(name string, payload []byte, getenv func(string) string) (d Dialect, w
 	return d, "", nil
 }
 
+// SameEvent reports whether two names of events differ in upper and lower case,
+// underscores and dashes only.
+func SameEvent(a, b string) bool { return native.SameEvent(a, b) }
+
 // related reports whether one of two dialects speaks for the other.
 func related(a, b string) bool {
 	return (a == "copilot" || a == "vscode") && (b == "copilot" || b == "vscode")

@@ -41,6 +41,8 @@ type File struct {
 	// Warnings say what was left out and why; nothing is left out that could
 	// deny.
 	Warnings []string
+
+	inProject bool // a project's own file
 }
 
 // Rule is one line of hooks: who is meant, and what runs.

@@ -250,6 +250,7 @@ func (p *Projects) read(cwd, rel string, was *projectFile) *projectFile {
 		return f
 	}
 	f.file = file
+	file.inProject = true
 	for _, rule := range file.sorted() {
 		if !rule.Enabled || file.Disabled {
 			continue

@@ -190,7 +190,7 @@ func (r *Runner) argv(f *File, h *Handler, o *occasion) []string {
 	if h.Args == nil {
 		return []string{"sh", "-c", h.Command}
 	}
-	expand := strings.NewReplacer("${CLAUDE_PROJECT_DIR}", o.project(), "${CLAUDE_PLUGIN_ROOT}", f.Folder())
+	expand := strings.NewReplacer("${CLAUDE_PROJECT_DIR}", r.project(f, o), "${CLAUDE_PLUGIN_ROOT}", f.Folder())
 	argv := []string{expand.Replace(h.Command)}
 	for _, a := range h.Args {
 		argv = append(argv, expand.Replace(a))
@@ -204,7 +204,7 @@ func (r *Runner) dir(f *File, o *occasion) string {
 	if f.Form == FormHookd {
 		return f.Folder()
 	}
-	for _, dir := range []string{o.cwd(), o.project(), r.o.Getenv("HOME")} {
+	for _, dir := range []string{o.cwd(), r.project(f, o), r.o.Getenv("HOME")} {
 		if info, err := os.Stat(dir); filepath.IsAbs(dir) && err == nil && info.IsDir() {
 			return dir
 		}
@@ -212,13 +212,43 @@ func (r *Runner) dir(f *File, o *occasion) string {
 	return "/"
 }
 
-// project is the root of what the session works on, as far as it is known.
-func (o *occasion) project() string { return o.cwd() }
+// maxClimb is how many folders above the session's are looked at.
+const maxClimb = 64
+
+// project is the root of what the session works on: the nearest folder with a
+// mark of one, up to the home folder, else the session's own. For a file of a
+// project it is that project, whose scripts were trusted.
+func (r *Runner) project(f *File, o *occasion) string {
+	cwd := o.cwd()
+	switch {
+	case f.inProject:
+		return f.root()
+	case !filepath.IsAbs(cwd):
+		return cwd
+	}
+	home := filepath.Clean(r.o.Getenv("HOME"))
+	dir := filepath.Clean(cwd)
+	for range maxClimb {
+		for _, mark := range []string{".git", ".claude", ".hookd"} {
+			if mark == ".claude" && dir == home {
+				continue // the user's settings, not a project's
+			}
+			if _, err := os.Lstat(filepath.Join(dir, mark)); err == nil {
+				return dir
+			}
+		}
+		if dir == home || dir == filepath.Dir(dir) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return cwd
+}
 
 // environ is what scripts that were written for Claude Code look for.
 func (r *Runner) environ(f *File, o *occasion) map[string]string {
 	env := map[string]string{
-		"CLAUDE_PROJECT_DIR": o.project(), "CLAUDE_PLUGIN_ROOT": f.Folder(),
+		"CLAUDE_PROJECT_DIR": r.project(f, o), "CLAUDE_PLUGIN_ROOT": f.Folder(),
 		"HOOKD_AGENT": protocol.MetaString(o.meta, "agent"), "HOOKD_SESSION": o.session(),
 	}
 	if effort := protocol.MetaString(members(o.native.Get("effort")), "level"); effort != "" {

@@ -114,6 +114,45 @@ func TestEnvironmentAndFolder(t *testing.T) {
 	require.Equal(t, project+"/a b\n", read1(t, out))
 }
 
+// TestProjectFolder: scripts are told the root of the project, not where in it
+// the session works.
+func TestProjectFolder(t *testing.T) {
+	top := t.TempDir()
+	home := filepath.Join(top, "home")
+	for _, dir := range []string{"home/.claude", "home/a/.git", "home/a/src/deep", "home/a/sub/.hookd", "home/a/sub/x", "home/plain/x", "home/c/.claude", "home/c/x", ".git", "other/x", "other/.git"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(top, dir), 0o700))
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(home, "tree", "x"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "tree", ".git"), []byte("gitdir: /elsewhere\n"), 0o600)) // a worktree
+	run := NewRunner(RunnerOptions{Getenv: func(name string) string { return map[string]string{"HOME": home}[name] }})
+	file := &File{Path: filepath.Join(top, "hooks", "hooks.json")}
+	for cwd, want := range map[string]string{
+		"home/a/src/deep": "home/a",
+		"home/a":          "home/a",
+		"home/a/sub/x":    "home/a/sub",
+		"home/c/x":        "home/c",
+		"home/tree/x":     "home/tree",
+		"home/plain/x":    "home/plain/x", // what lies in the home folder is the user's, and above it nothing counts
+		"home":            "home",
+		"other/x":         "other",
+		"home/a/gone":     "home/a",
+	} {
+		cwd := filepath.Join(top, cwd)
+		o := ofRequest(asked(t, protocol.StageBeforeTool, `{"tool":"Bash","arguments":{},"meta":{"cwd":`+string(protocol.Quote(cwd))+`}}`))
+		require.Equal(t, filepath.Join(top, want), run.project(file, o), cwd)
+		require.Equal(t, filepath.Join(top, want), run.environ(file, o)["CLAUDE_PROJECT_DIR"], cwd)
+	}
+	for _, cwd := range []string{"", "relative/x"} {
+		o := ofRequest(asked(t, protocol.StageBeforeTool, `{"tool":"Bash","arguments":{},"meta":{"cwd":"`+cwd+`"}}`))
+		require.Equal(t, cwd, run.project(file, o))
+	}
+
+	// The scripts of a project are those that were trusted with its file.
+	inside := &File{Path: filepath.Join(home, "a", ".hookd", "hooks.json"), inProject: true}
+	o := ofRequest(asked(t, protocol.StageBeforeTool, `{"tool":"Bash","arguments":{},"meta":{"cwd":`+string(protocol.Quote(filepath.Join(home, "a", "sub", "x")))+`}}`))
+	require.Equal(t, filepath.Join(home, "a"), run.project(inside, o))
+}
+
 func read1(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -116,6 +116,29 @@ var harmless = []string{
 	`python3 -m pytest -q tests/ && python3 scripts/gen.py > out.json`,
 	`cargo test --release -- --nocapture`,
 	`timeout 60 bash scripts/test.sh; tar -czf out.tar.gz dist/ && diff <(sort a) <(sort b)`,
+	`npm run build`,
+	`make test`,
+	`git clone https://example.com/a/b.git && cd b && npm ci`,
+	`git clone --depth 1 https://example.com/a/b && cd b && ls -la && cat README.md && git log -1`,
+	`git clone https://example.com/a/b /tmp/b && make test`,
+	`curl -fsSL -o data.json https://example.com/data.json && jq . data.json`,
+	`curl -O https://example.com/a.csv && python3 scripts/load.py a.csv`,
+	`wget -q https://example.com/a.tar.gz && tar xzf a.tar.gz && mv a.tar.gz old.tgz`,
+	`tar xzf fixtures.tgz -C testdata && ls testdata`,
+	`docker compose up -d --build`,
+	`unzip -l a.zip && unzip -q a.zip -d out && cat out/a.txt`,
+	`git checkout main && git pull --rebase origin main && npm test`,
+	`git fetch origin && git merge origin/main && make -j8 PREFIX=/usr/local V=1`,
+	`python3 -m venv .venv && .venv/bin/pip install -r requirements.txt`,
+	`pip install -e . && pytest -q`,
+	`export PATH="$PWD/node_modules/.bin:$PATH" NODE_OPTIONS=--max-old-space-size=4096; eslint .`,
+	`CC=clang CFLAGS='-O2 -g' make`,
+	`git -c core.pager=cat -c user.email=a@b.c log --oneline | head`,
+	`rsync -avz --exclude node_modules src/ build/ && scp build/a.tgz host:/srv/`,
+	`cmake -S . -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j && ctest --test-dir build`,
+	`rg --files src | head; fd -e go -tf; vim +10 main.go`,
+	`echo "notes" >> notes.md && sed -i 's/1.0/1.1/' version.txt && go test ./... && cargo build && node -r dotenv/config app.js`,
+	`kubectl logs -f deploy/web -n prod & gcc -O2 -Wall main.c -o main -lm && ./main`,
 }
 
 // TestCorpus counts what is caught and what is not.
@@ -124,7 +147,7 @@ func TestCorpus(t *testing.T) {
 	rule := compile(t, "Bash(rm *)")
 	require.Len(t, known, 25)
 	require.Len(t, own, 30)
-	require.Len(t, harmless, 40)
+	require.Len(t, harmless, 63)
 	caught, byRule := 0, 0
 	for _, line := range append(append([]string{}, known...), own...) {
 		if c.Holds(shellCall(t, line)) {
@@ -146,8 +169,8 @@ func TestCorpus(t *testing.T) {
 			quiet++
 		}
 	}
-	t.Logf("caught %d of 55 dangerous lines, by the rule Bash(rm *) %d; left alone %d of 40 harmless ones", caught, byRule, quiet)
+	t.Logf("caught %d of 55 dangerous lines, by the rule Bash(rm *) %d; left alone %d of %d harmless ones", caught, byRule, quiet, len(harmless))
 	require.GreaterOrEqual(t, caught, 50)
 	require.GreaterOrEqual(t, byRule, 50)
-	require.Equal(t, 40, quiet)
+	require.Equal(t, len(harmless), quiet)
 }

@@ -79,6 +79,12 @@ func (f *facts) shell() *shell.Line {
 		f.line = &shell.Line{Unresolved: true, Why: []string{"the line is for PowerShell, which can't be read here"}}
 	case facts.Command != "":
 		f.line = f.lines.Read(facts.Command)
+		if facts.Opaque {
+			f.line.Unresolved = true
+			f.line.Why = append(f.line.Why, "what is typed is a part of a line")
+		}
+	case facts.Opaque:
+		f.line = &shell.Line{Unresolved: true, Why: []string{"code is run that is no shell's"}}
 	case facts.Kind == protocol.ToolShell && len(f.arguments()) > 0 && !f.emptyCommand():
 		f.line = &shell.Line{Unresolved: true, Why: []string{"no command was found in the tool's arguments"}}
 	default:
@@ -90,7 +96,7 @@ func (f *facts) shell() *shell.Line {
 // emptyCommand reports whether the command is there, and is empty.
 func (f *facts) emptyCommand() bool {
 	v := f.arguments().Get("command")
-	return v != nil && v.Kind() == '"'
+	return v != nil && v.Kind() == '"' || protocol.SameTool(f.tool, "write_stdin") // what types nothing
 }
 
 func isPowerShell(tool string) bool {

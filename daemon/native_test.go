@@ -153,6 +153,43 @@ func TestHTTPDoor(t *testing.T) {
 		})
 	}
 
+	t.Run("a wrong path is answered in JSON, with what to do", func(t *testing.T) {
+		for path, want := range map[string]int{
+			"/": 404, "/v2": 404, "/v1/agents/claude": 404, event + "/": 404, "/v1/agents//claude/PreToolUse": 404, "/v1/agents/claude/../claude/PreToolUse": 404, event + "%2F": 404, "/v1/agents/claude%2F..%2Fclaude/PreToolUse": 404,
+			"/v1/agents/nobody/PreToolUse": 404, "/v1/events": 405, "//evil.example/x": 404,
+		} {
+			status, body, header := do("POST", path, fmt.Sprintf(claudeCall, "path"), nil)
+			require.Equal(t, want, status, path)
+			require.Equal(t, "application/json", header.Get("Content-Type"), path)
+			require.Empty(t, header.Get("Location"), path)
+			said, err := protocol.DecodeObject([]byte(body), 0)
+			require.NoError(t, err, "%s: %s", path, body)
+			require.NotEmpty(t, protocol.MetaString(said, "error"), path)
+			require.NotEmpty(t, protocol.MetaString(said, "next"), path)
+		}
+	})
+	t.Run("the URL says which agent and event it is", func(t *testing.T) {
+		for name, c := range map[string]struct{ path, body, want string }{
+			"another event":                   {event, strings.Replace(fmt.Sprintf(claudeCall, "e"), "PreToolUse", "PostToolUse", 1), `"permissionDecision":"deny"`},
+			"another event, whoever it is":    {event, strings.Replace(fmt.Sprintf(claudeCall, "e"), "PreToolUse", "Brandnew", 1), `"permissionDecision":"deny"`},
+			"another event, going on":         {event + "?on_unavailable=continue", strings.Replace(fmt.Sprintf(claudeCall, "e"), "PreToolUse", "PostToolUse", 1), ``},
+			"another agent":                   {event, `{"conversation_id":"c","generation_id":"g","hook_event_name":"beforeShellExecution","cursor_version":"1","workspace_roots":["/"],"command":"ls","cwd":"/"}`, `"permissionDecision":"deny"`},
+			"another spelling":                {"/v1/agents/claude/pre_tool_use", strings.Replace(fmt.Sprintf(claudeCall, "s"), "Bash", "Read", 1), ``},
+			"no event":                        {event, `{"session_id":"s","cwd":"/tmp","tool_name":"Read","tool_input":{"file_path":"x"}}`, ``},
+			"the body may tell, where it may": {"/v1/agents/auto/auto", fmt.Sprintf(claudeCall, "auto"), `"permissionDecision":"deny"`},
+		} {
+			status, body, _ := do("POST", c.path, c.body, nil)
+			require.Equal(t, 200, status, name)
+			if c.want == "" {
+				require.Empty(t, body, name)
+				continue
+			}
+			require.Contains(t, body, c.want, name)
+		}
+		_, body, _ := do("POST", event, strings.Replace(fmt.Sprintf(claudeCall, "e"), "PreToolUse", "PostToolUse", 1), nil)
+		require.Contains(t, body, "PostToolUse", "the reason says what the body named")
+	})
+
 	t.Run("events as they happen", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()

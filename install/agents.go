@@ -73,6 +73,7 @@ func (s *spec) useTable() {
 		if i < 0 {
 			continue
 		}
+		s.events[i].stops = row.Gate()
 		switch {
 		case row.Stage == protocol.StageBeforeTool && row.Block:
 			s.events[i].role = gate
@@ -124,7 +125,7 @@ func (s *spec) all(p *Place, scope Scope) ([]target, error) {
 		}
 	}
 	for i := range list {
-		list[i].agent = s.name
+		list[i].agent, list[i].place = s.name, p
 	}
 	return list, nil
 }

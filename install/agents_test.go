@@ -56,6 +56,33 @@ func TestEventsMatchTable(t *testing.T) {
 	}
 }
 
+// Where an agent can be made to say no when it can't run hookd-hook, it is at
+// every event that stands before something which hookd can stop.
+func TestClosed(t *testing.T) {
+	closed := 0
+	for _, s := range specs() {
+		d := agent.Find(s.name)
+		if d == nil || s.form.closed == "" {
+			continue
+		}
+		o := &Options{Agent: s.name, Program: Program{Argv: []string{"/bin/hookd-hook"}}}
+		entries, err := s.entries(o)
+		require.NoError(t, err)
+		open, err := s.entries(&Options{Agent: s.name, Program: o.Program, OnUnavailable: "continue"})
+		require.NoError(t, err)
+		for i, e := range entries {
+			for _, row := range d.Rows() {
+				if row.Event == e.event {
+					require.Equal(t, row.Gate(), e.value.Get(s.form.closed) != nil, "%s %s", s.name, e.event)
+					closed++
+				}
+			}
+			require.Nil(t, open[i].value.Get(s.form.closed), "%s %s", s.name, e.event)
+		}
+	}
+	require.NotZero(t, closed)
+}
+
 // Names are unique, also those that people use.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}

@@ -46,7 +46,7 @@ func (c *checkup) programVersion(ctx context.Context, o placed) {
 	switch {
 	case err != nil:
 		c.at(Problem, o.file.path, o.line, fmt.Sprintf("%s does not run: %v", argv[0], err), c.reinstall(o.file.scope))
-	case out.Exit != 0 || said == "": // it does not tell; a round trip shows whether both understand each other
+	case out.Exit != 0 || said == "" || strings.HasSuffix(said, "(devel)"): // it does not tell; a round trip shows whether both understand each other
 	case !slices.Contains(strings.Fields(said), c.x.Version):
 		c.at(Warning, o.file.path, o.line, fmt.Sprintf("%s is %s, and this hookd is %s", argv[0], printable(said, 80), c.x.Version), "bring both to one version")
 	}

@@ -458,3 +458,20 @@ func TestDoctorCalledOff(t *testing.T) {
 	_, err := install.Examine(ctx, c.x)
 	require.ErrorIs(t, err, off)
 }
+
+// A program of which nobody has set the version is not of another one.
+func TestDoctorVersionUnset(t *testing.T) {
+	c := newClinic(t)
+	c.installed("crush")
+	run := c.x.Run
+	c.x.Run = func(ctx context.Context, argv []string, stdin []byte) (install.Output, error) {
+		if argv[len(argv)-1] == "--version" {
+			return install.Output{Stdout: []byte("hookd-hook (devel)\n")}, nil
+		}
+		return run(ctx, argv, stdin)
+	}
+	lines, ok := c.examine("crush")
+	require.True(t, ok)
+	require.NotContains(t, strings.Join(lines, "\n"), "bring both to one version")
+	require.NotContains(t, strings.Join(lines, "\n"), "(devel)")
+}

@@ -20,6 +20,8 @@ const (
 type event struct {
 	name string
 	role role
+	// stops: something is about to happen that hookd can stop, a tool or not.
+	stops bool
 	// max is the longest time the agent gives it; 0 = no limit of its own.
 	max time.Duration
 	// left says why it is installed only when asked for; "" = it always is.
@@ -91,7 +93,7 @@ func (f form) entry(c Call, e event, limit time.Duration, closed bool) (entry, e
 	if f.timeout != "" {
 		o = append(o, object(f.timeout, int64((limit+f.unit-1)/f.unit))...)
 	}
-	if f.closed != "" && closed && e.role == gate {
+	if f.closed != "" && closed && (e.stops || e.role == gate) {
 		o = append(o, object(f.closed, f.closedValue)...)
 	}
 	en := entry{event: e.name, call: c, value: append(o, f.extra...)}

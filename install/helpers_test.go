@@ -73,6 +73,20 @@ func (m *machine) files() map[string]string {
 	return found
 }
 
+// folders returns all folders.
+func (m *machine) folders() []string {
+	var found []string
+	for _, root := range []string{m.place.Home, m.place.Project} {
+		require.NoError(m.t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				found = append(found, path)
+			}
+			return err
+		}))
+	}
+	return found
+}
+
 func options(agent string) install.Options {
 	return install.Options{Agent: agent, Scope: install.User, Program: install.Program{Argv: []string{program}}}
 }

@@ -2,7 +2,6 @@ package install_test
 
 import (
 	"flag"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,6 +110,10 @@ func TestCreated(t *testing.T) {
 			t.Run(agent+" "+string(scope), func(t *testing.T) {
 				t.Parallel()
 				m := newMachine(t)
+				for _, dir := range []string{".config", "Documents"} { // which are there on most machines
+					require.NoError(t, os.Mkdir(m.path(dir), 0o755))
+				}
+				folders := m.folders()
 				o := options(agent)
 				o.Scope = scope
 				plan, err := install.Install(m.place, o)
@@ -129,15 +132,45 @@ func TestCreated(t *testing.T) {
 				require.Empty(t, m.install(o).Changes)
 				m.uninstall(agent, scope)
 				require.Empty(t, m.files())
-				for _, root := range []string{m.place.Home, m.place.Project} {
-					_ = filepath.WalkDir(root, func(path string, _ fs.DirEntry, _ error) error {
-						require.NotEqual(t, "hookd", filepath.Base(path), "a folder of hookd's is left")
-						return nil
-					})
-				}
+				require.Equal(t, folders, m.folders(), "install made them")
 			})
 		}
 	}
+}
+
+// Folders that hold something else, and those around every agent's, stay.
+func TestFoldersStay(t *testing.T) {
+	for _, agent := range install.Agents() {
+		t.Run(agent, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			plan := m.install(options(agent))
+			for _, c := range plan.Changes {
+				require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(c.Path), "mine"), nil, 0o600))
+			}
+			with := m.folders()
+			m.uninstall(agent, install.User)
+			require.Equal(t, with, m.folders())
+			for name := range m.files() {
+				require.Equal(t, "mine", filepath.Base(name))
+			}
+		})
+	}
+}
+
+// A link in the way is the user's.
+func TestLinkedFolderStays(t *testing.T) {
+	m := newMachine(t)
+	real := t.TempDir()
+	require.NoError(t, os.Mkdir(m.path(".config"), 0o755))
+	require.NoError(t, os.Symlink(real, m.path(".config/crush")))
+	m.install(options("crush"))
+	require.FileExists(t, filepath.Join(real, "crush.json"))
+	m.uninstall("crush", install.User)
+	require.NoFileExists(t, filepath.Join(real, "crush.json"))
+	info, err := os.Lstat(m.path(".config/crush"))
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeSymlink)
 }
 
 // A program that moved, another timeout and fewer events change the entries that

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Scope is for whom hooks are installed.
@@ -56,6 +57,29 @@ func (p *Place) config(name string) string {
 // in is a path below the project.
 func (p *Place) in(names ...string) string {
 	return filepath.Join(append([]string{p.Project}, names...)...)
+}
+
+// empties reports whether a folder, once it is empty, goes with the last file of
+// hookd's: one of an agent's, and none that systems or people make.
+func (p *Place) empties(dir string) bool {
+	if p == nil {
+		return false
+	}
+	config := p.home("XDG_CONFIG_HOME", ".config")
+	for _, kept := range []string{
+		p.Home, p.Project, config, p.home("", ".config"), p.home("", "Documents"), p.home("", ".local"), p.home("", ".local", "share"),
+		p.home("", "Library"), p.home("", "Library", "Application Support"),
+	} {
+		if dir == filepath.Clean(kept) {
+			return false
+		}
+	}
+	for _, around := range []string{p.Home, p.Project, config} {
+		if around != "" && strings.HasPrefix(dir, filepath.Clean(around)+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
 }
 
 func isFolder(path string) bool {

@@ -23,6 +23,7 @@ type target struct {
 	// prune is a folder that is hookd's own: it and what is below it go when they
 	// are empty. "" = none.
 	prune string
+	place *Place
 }
 
 // Change is what would become of one file.
@@ -40,6 +41,7 @@ type Change struct {
 	backup bool   // the content before goes to Backup
 	drop   string // a backup that is of no use any more
 	prune  string
+	place  *Place
 }
 
 // Plan is what installing or uninstalling would do. Nothing is written before
@@ -127,10 +129,13 @@ func (c *Change) tidy() error {
 			return err
 		}
 	}
-	if c.After != nil || c.prune == "" {
+	if c.After != nil {
 		return nil
 	}
-	for dir := filepath.Dir(c.Path); strings.HasPrefix(dir, c.prune); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(c.Path); c.prune != "" && strings.HasPrefix(dir, c.prune) || c.place.empties(dir); dir = filepath.Dir(dir) {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a link is the user's
+			break
+		}
 		if os.Remove(dir) != nil { // it is not empty
 			break
 		}
@@ -154,7 +159,7 @@ func planInstall(t target, entries []entry) (*Change, error) {
 }
 
 func (t target) change(old disk, after []byte) *Change {
-	c := &Change{Path: t.path, Real: old.real, Before: old.text, After: after, old: old, mode: t.mode, prune: t.prune}
+	c := &Change{Path: t.path, Real: old.real, Before: old.text, After: after, old: old, mode: t.mode, prune: t.prune, place: t.place}
 	if c.mode == 0 {
 		c.mode = 0o644
 	}

@@ -6,5 +6,7 @@ set -eu
 case $1 in /*) out=$1 ;; *) out=$PWD/$1 ;; esac
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
-go build -trimpath -buildvcs=auto -ldflags='-s -w' -o "$(dirname "$out")/hookd-hook" ./cmd/hookd-hook
-exec go build -trimpath -buildvcs=auto -ldflags='-s -w' -o "$out" ./cmd/hookd
+go build -trimpath -buildvcs=auto -ldflags='-s -w' -o "$out" ./cmd/hookd
+# hookd reads its version out of itself; hookd-hook links nothing that could.
+version=$(go version -m "$out" | awk '$1 == "mod" { print $3 }')
+exec go build -trimpath -buildvcs=auto -ldflags="-s -w -X github.com/hookd/hookd/thin.version=$version" -o "$(dirname "$out")/hookd-hook" ./cmd/hookd-hook

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,6 +22,10 @@ type ToolFacts struct {
 	// Server names the MCP server whose tool it is. It is empty where the call
 	// does not say, and a guess for names such as mcp_server_tool.
 	Server string
+	// Opaque says that the call runs, or may run, something that Command does not
+	// hold: code of another language than the shell's, or a part of a line that is
+	// typed.
+	Opaque bool
 }
 
 // ReadToolFacts derives the facts of a call from a tool's name and arguments,
@@ -32,11 +37,7 @@ func ReadToolFacts(name string, args Object) ToolFacts {
 	row := toolNamed(name)
 	switch f.Kind {
 	case ToolShell:
-		names := factTable.shell
-		if row.name == "write_stdin" {
-			names = factTable.typed
-		}
-		f.Command = commandFact(args, names)
+		f.readRun(row, args)
 	case ToolFileRead, ToolFileWrite, ToolFileEdit:
 		if target := editorTarget(name, args); target != "" {
 			f.Kind = ToolKindOf(target)
@@ -52,14 +53,87 @@ func ReadToolFacts(name string, args Object) ToolFacts {
 		f.Path = textFact(args, factTable.path)
 	case ToolMCP:
 		f.Server = serverFact(name, args)
+		tool := mcpTool(name)
 		if row != nil {
+			tool = toolNamed(textFact(args, factTable.tool))
 			args = innerArguments(args)
 		}
 		f.readUsual(args)
+		if tool != nil && tool.kind == ToolShell {
+			f.readRun(tool, args)
+		}
 	case ToolOther:
 		f.readUsual(args)
 	}
 	return f
+}
+
+// readRun reads what a tool of a shell's kind runs.
+func (f *ToolFacts) readRun(row *toolRow, args Object) {
+	switch row.name {
+	case "write_stdin":
+		f.readTyped(args)
+	case "execute_code":
+		f.Command = ""
+		switch strings.ToLower(textFact(args, factTable.language)) {
+		case "sh", "bash", "shell", "zsh":
+			f.Command = textFact(args, factTable.code)
+		}
+		f.Opaque = f.Command == "" && len(args) > 0
+	default:
+		f.Command = commandFact(args, factTable.shell)
+		// A shell's own tool without a line is for who reads the facts to judge.
+		f.Opaque = f.Kind == ToolMCP && f.Command == "" && len(args) > 0
+	}
+}
+
+// readTyped reads what is typed. Lines that end, and hold no keys but letters,
+// are what runs; of another text nobody knows what it becomes.
+func (f *ToolFacts) readTyped(args Object) {
+	text := strings.ReplaceAll(textFact(args, factTable.typed), "{enter}", "\n")
+	if strings.Trim(text, "\x03") == "" { // nothing, or what stops a program
+		f.Command = ""
+		f.Opaque = !typesNothing(args)
+		return
+	}
+	f.Command = text
+	whole := strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\r")
+	keys := strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\r' || c == 0x7f })
+	f.Opaque = !whole || keys || namesKey(text)
+}
+
+// namesKey reports whether a text names a key, such as {up}.
+func namesKey(text string) bool {
+	for {
+		_, rest, ok := strings.Cut(text, "{")
+		if !ok {
+			return false
+		}
+		text = rest
+		end := strings.IndexByte(text, '}')
+		switch name := text[:max(0, end)]; {
+		case end < 0:
+		case slices.Contains([]string{"up", "down", "left", "right", "backspace", "tab", "delete", "home", "end"}, strings.ToLower(name)):
+			return true
+		}
+	}
+}
+
+// typesNothing reports whether a call that types no text has no argument either
+// which could be one.
+func typesNothing(args Object) bool {
+	for _, m := range args {
+		if m.Value.Kind() == '"' && len(m.Value) > 2 && !slices.Contains(factTable.typed, m.Name) && !namesSession(m.Name) || m.Value.Kind() == '[' || m.Value.Kind() == '{' {
+			return false
+		}
+	}
+	return true
+}
+
+// namesSession reports whether an argument says which program it is.
+func namesSession(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, "id") || name == "session" || name == "terminal" || name == "explanation" || name == "description"
 }
 
 func (f *ToolFacts) readUsual(args Object) {
@@ -129,6 +203,26 @@ func commandFact(args Object, names []string) string {
 		}
 	}
 	return ""
+}
+
+// mcpTool returns the row of what the tool of an MCP server is called there, or
+// nil.
+func mcpTool(name string) *toolRow {
+	_, tool, ok := splitMCP(name)
+	if !ok || toolNamed(name) != nil {
+		return nil
+	}
+	if row := toolNamed(tool); row != nil || !strings.HasPrefix(name, mcpGemini) || strings.HasPrefix(name, mcpClaude) {
+		return row
+	}
+	for i := 0; i < len(tool); i++ { // where the server's name ends is a guess
+		if tool[i] == '_' {
+			if row := toolNamed(tool[i+1:]); row != nil {
+				return row
+			}
+		}
+	}
+	return nil
 }
 
 func serverFact(name string, args Object) string {

@@ -32,9 +32,24 @@ var toolTable = [...]toolRow{
 		shapes: [][]string{{"command", "description"}},
 	},
 	{
-		// What is typed into a shell that runs already.
-		name: "write_stdin", kind: ToolShell, names: []string{"send_command_input", "write_bash", "send_to_terminal", "sendToTerminal"},
-		shapes: [][]string{{"chars"}, {"input"}, {"Input"}, {"text"}, {"command"}},
+		// What is typed into a program that runs already, most often a shell.
+		name: "write_stdin", kind: ToolShell,
+		names: []string{
+			"send_command_input", "write_bash", "send_to_terminal", "sendToTerminal", "write_to_terminal", "terminal_input", "send_terminal_input",
+			"send_keys", "write_process", "write_to_process", "process_input", "send_process_input", "interact_with_process", "shell_input",
+		},
+		shapes: [][]string{{"chars"}, {"input"}, {"Input"}, {"text"}, {"command"}, {"keys"}, {"data"}},
+	},
+	{
+		// Code that is run, of a language which an argument may name.
+		name: "execute_code", kind: ToolShell,
+		names: []string{
+			"executeCode", "run_code", "runCode", "code_execution", "code_interpreter", "automation_script", "run_script", "execute_script",
+			"python", "run_python", "execute_python", "python_exec", "run_python_code", "execute_python_code", "ipython", "execute_ipython_cell",
+			"run_ipython_cell", "execute_javascript_code", "execute_typescript", "run_javascript", "repl", "eval_code", "jupyter_execute",
+			"notebook_execute", "execute_notebook", "execute_notebook_cell", "run_notebook_cell", "runNotebookCell", "execute_cell", "run_cell",
+		},
+		shapes: [][]string{{"code", "language"}, {"script", "language"}, {"code", "lang"}, {"script", "lang"}, {"source", ""}, {"cell", ""}},
 	},
 	{
 		name: "Write", claude: true, kind: ToolFileWrite,
@@ -79,6 +94,7 @@ var toolTable = [...]toolRow{
 			{"file_path", "old_string", "new_string", "allow_multiple"},
 			{"path", "old_text", "new_text", "replace_all"},
 			{"path", "edit.old", "edit.new", "edit.replace_all"},
+			{"path", "before", "after", ""},
 			{"target_file", "", "", ""},
 		},
 	},
@@ -206,10 +222,12 @@ var toolTable = [...]toolRow{
 // factTable says under which names arguments hold a fact, in the order in which
 // they are looked for. A dot leads into an object or into the first item of an
 // array.
-var factTable = struct{ command, shell, typed, path, url, server, inner, patch []string }{
-	command: []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script"},
-	shell:   []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script", "value"}, // value: its only argument
-	typed:   []string{"chars", "input", "Input", "text", "command"},                                      // into a shell that runs already
+var factTable = struct{ command, shell, typed, code, language, path, url, server, tool, inner, patch []string }{
+	command:  []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script"},
+	shell:    []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script", "value"}, // value: its only argument
+	typed:    []string{"chars", "input", "Input", "text", "command"},                                      // into a program that runs already
+	code:     []string{"code", "script", "source"},
+	language: []string{"language", "lang", "Language"},
 	path: []string{
 		"file_path", "path", "filePath", "TargetFile", "AbsolutePath", "target_file", "absolute_path", "notebook_path", "target_notebook",
 		"filename", "FilePath", "file", "operations.path", "replacements.filePath", "paths.", "files.", "file_paths.",
@@ -218,6 +236,7 @@ var factTable = struct{ command, shell, typed, path, url, server, inner, patch [
 	},
 	url:    []string{"url", "Url", "URL", "uri", "urls.", "Urls."},
 	server: []string{"server", "server_name", "serverName", "ServerName", "mcp_server_name"},
+	tool:   []string{"tool", "tool_name", "toolName", "ToolName", "name"},
 	inner:  []string{"arguments", "Arguments"}, // of the MCP server's tool
 	patch:  []string{"command", "input", "patch", "patchText", "patch_text", "value"},
 }

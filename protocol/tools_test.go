@@ -161,6 +161,74 @@ func TestToolPaths(t *testing.T) {
 	require.Equal(t, []string{"a"}, ToolPaths("apply_patch", toolArgs(t, `{"input":"  *** Update File: a  \r\n-x\r\n"}`)), "a patch that its agent would refuse")
 }
 
+// TestToolsThatRunText: of what is run by other ways than a shell's line, the
+// command is known, or the facts say that it is not.
+func TestToolsThatRunText(t *testing.T) {
+	shell := func(command string, opaque bool) ToolFacts {
+		return ToolFacts{Kind: ToolShell, Command: command, Opaque: opaque}
+	}
+	mcp := func(server, command string, opaque bool) ToolFacts {
+		return ToolFacts{Kind: ToolMCP, Server: server, Command: command, Opaque: opaque}
+	}
+	for _, tc := range []struct {
+		name, args string
+		want       ToolFacts
+	}{
+		// What is typed is known when it is whole lines, and nothing but text.
+		{"write_stdin", `{"session_id":3,"chars":"rm x\n"}`, shell("rm x\n", false)},
+		{"write_stdin", `{"session_id":3,"chars":"rm x"}`, shell("rm x", true)},
+		{"write_stdin", `{"session_id":3,"chars":""}`, shell("", false)},
+		{"write_stdin", `{"session_id":3,"chars":"\u0003"}`, shell("", false)},
+		{"write_stdin", `{"session_id":3,"chars":"ls\u0015rm x\n"}`, shell("ls\x15rm x\n", true)},
+		{"write_stdin", `{"session_id":3}`, shell("", false)},
+		{"write_stdin", `{"session_id":3,"keys":"rm x"}`, shell("", true)},
+		{"write_bash", `{"sessionId":"a","input":"rm x{enter}","delay":5}`, shell("rm x\n", false)},
+		{"write_bash", `{"sessionId":"a","input":"{up}{enter}","delay":5}`, shell("{up}\n", true)},
+		{"send_command_input", `{"CommandId":"a","Input":"rm x\n"}`, shell("rm x\n", false)},
+		{"send_command_input", `{"CommandId":"a","Terminate":true}`, shell("", false)},
+		{"send_to_terminal", `{"id":"a","command":"rm x"}`, shell("rm x", true)},
+		{"write_to_terminal", `{"text":"rm x\r"}`, shell("rm x\r", false)},
+		{"mcp__dc__interact_with_process", `{"pid":1,"input":"rm x\n"}`, mcp("dc", "rm x\n", false)},
+		{"mcp__dc__interact_with_process", `{"pid":1,"input":"rm"}`, mcp("dc", "rm", true)},
+		// Code in a shell's language is a command, all other code is not known.
+		{"execute_code", `{"code":"import os"}`, shell("", true)},
+		{"execute_code", `{"language":"bash","code":"rm x"}`, shell("rm x", false)},
+		{"execute_code", `{"language":"Python","code":"rm x"}`, shell("", true)},
+		{"run_code", `{"lang":"sh","script":"rm x"}`, shell("rm x", false)},
+		{"run_code", `{"command":"rm x"}`, shell("", true)},
+		{"python", `{"code":"x"}`, shell("", true)},
+		{"notebook_execute", `{"cell":"x"}`, shell("", true)},
+		{"run_notebook_cell", `{"filePath":"a","cellId":"b"}`, shell("", true)},
+		{"execute_code", `{}`, shell("", false)},
+		{"computercontroller__automation_script", `{"language":"shell","script":"rm x"}`, mcp("computercontroller", "rm x", false)},
+		{"computercontroller__automation_script", `{"language":"ruby","script":"rm x"}`, mcp("computercontroller", "", true)},
+		{"automation_script", `{"language":"shell","script":"rm x"}`, shell("rm x", false)},
+		{"code_execution__execute_code", `{"code":"x"}`, mcp("code_execution", "", true)},
+		{"mcp__ide__executeCode", `{"code":"x"}`, mcp("ide", "", true)},
+		{"mcp_my_box_run_code", `{"code":"x"}`, mcp("my", "", true)},
+		{"MCP:run_code", `{"code":"x"}`, mcp("", "", true)},
+		{"@box/python", `{"code":"x"}`, mcp("box", "", true)},
+		{"call_mcp_tool", `{"ServerName":"box","ToolName":"run_code","Arguments":{"code":"x"}}`, mcp("box", "", true)},
+		{"use_mcp_tool", `{"server_name":"box","tool_name":"execute_command","arguments":"{\"cmd\":\"rm x\"}"}`, mcp("box", "rm x", false)},
+		{"mcp__box__shell", `{"value":"rm x"}`, mcp("box", "rm x", false)},
+		{"mcp__box__shell", `{"line":"rm x"}`, mcp("box", "", true)},
+		{"mcp__box__list", `{"line":"rm x"}`, mcp("box", "", false)},
+	} {
+		require.Equal(t, tc.want, ReadToolFacts(tc.name, toolArgs(t, tc.args)), "%s %s", tc.name, tc.args)
+	}
+}
+
+// TestGooseEdit: its arguments have names of their own.
+func TestGooseEdit(t *testing.T) {
+	native := toolArgs(t, `{"path":"/f","before":"a","after":"b"}`)
+	require.Equal(t, ToolFacts{Kind: ToolFileEdit, Path: "/f"}, ReadToolFacts("developer__edit", native))
+	name, args := ClaudeToolCall("developer__edit", native)
+	require.Equal(t, "Edit", name)
+	require.JSONEq(t, `{"file_path":"/f","old_string":"a","new_string":"b"}`, string(args.AppendJSON(nil)))
+	back := NativeArguments("developer__edit", native, toolArgs(t, `{"file_path":"/f","old_string":"a","new_string":"c"}`))
+	require.JSONEq(t, `{"path":"/f","before":"a","after":"c"}`, string(back.AppendJSON(nil)))
+}
+
 // TestClaudeToolCall translates there, and a change back.
 func TestClaudeToolCall(t *testing.T) {
 	for _, tc := range []struct {

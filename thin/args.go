@@ -22,7 +22,11 @@ hook config, and does the same as "hookd hook".
   --max-bytes N         the largest payload (default 16777216)
   --socket PATH         the daemon's socket (default: the standard place)
   --dry-run             judge without any effect
+  --version             print the version
 `
+
+// version is set when a release is built (-ldflags -X).
+var version = "(devel)"
 
 // Parse reads the command line of hookd-hook. help: the usage is wanted.
 func Parse(args []string) (o Options, help bool, bad Failure) {
@@ -32,6 +36,9 @@ func Parse(args []string) (o Options, help bool, bad Failure) {
 		switch name {
 		case "-h", "--help":
 			return o, true, ""
+		case "--version":
+			o.Version = true
+			return o, false, ""
 		case "--approve", "--autostart", "--dry-run":
 			on := !joined || value == "true"
 			if joined && value != "true" && value != "false" {

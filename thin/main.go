@@ -10,6 +10,9 @@ func Main() int {
 	case help:
 		write(1, []byte(Usage))
 		return 0
+	case o.Version:
+		write(1, []byte("hookd-hook "+version+"\n"))
+		return 0
 	case bad != "":
 		// Exit status 1 means "go on" to most agents.
 		write(2, []byte("hookd-hook: "+string(bad)+"\n"))

@@ -27,6 +27,8 @@ type Options struct {
 	Autostart bool
 	// DryRun asks for an answer without any effect.
 	DryRun bool
+	// Version: nothing is asked, and the program's version is wanted.
+	Version bool
 	// TimeoutMS is how long everything may take together; 0 is
 	// [DefaultTimeoutMS], 4 s for an agent that itself waits only 5.
 	TimeoutMS int

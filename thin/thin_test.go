@@ -203,3 +203,15 @@ func FuzzStrings(f *testing.F) {
 		_, _ = readAnswer([]byte(text))
 	})
 }
+
+func TestVersionIsPrinted(t *testing.T) {
+	for _, args := range [][]string{{"--version"}, {"--agent", "claude", "--version"}} {
+		o, help, bad := Parse(args)
+		require.Empty(t, bad)
+		require.False(t, help)
+		require.True(t, o.Version)
+	}
+	o, _, _ := Parse([]string{"--agent", "--version"})
+	require.False(t, o.Version, "it is the value of another flag")
+	require.Contains(t, Usage, "--version")
+}

@@ -37,15 +37,13 @@ func TestExactAnswers(t *testing.T) {
 }
 
 // TestAsk holds what becomes of an ask: force_ask, because agy answers ask by
-// what its user has once allowed for always, and a denial where agy would run
-// the call instead.
+// what its user has once allowed for always, and a denial where there is no
+// verdict: agy may run the call instead.
 func TestAsk(t *testing.T) {
 	const call = `{"toolCall":{"name":"run_command","args":{"CommandLine":"ls"}},"stepIdx":1}`
 	a := agenttest.Answer(t, New(), "PreToolUse", call, `{"action":"ask","reason":"R"}`, native.Policy{})
 	require.Equal(t, `{"decision":"force_ask","reason":"R"}`, string(a.Stdout))
 	require.Len(t, a.Warnings, 1, "nobody knows here whether agy's prompts are switched off")
-	a = agenttest.Answer(t, New(), "PreToolUse", call, `{"action":"ask","reason":"R"}`, native.Policy{PromptsOff: true})
-	require.Equal(t, `{"decision":"deny","reason":"this needs approval, and antigravity can't be made to ask for it here: R"}`, string(a.Stdout))
 	a = New().Unavailable("PreToolUse", native.UnavailableAsk, "gone", []byte(call))
 	require.Equal(t, `{"decision":"deny","reason":"hookd gave no verdict: gone"}`, string(a.Stdout))
 	a = agenttest.Answer(t, New(), "PreToolUse", call, `{"action":"ask","reason":"R","call":{"tool":"run_command","arguments":{"CommandLine":"pwd"}}}`, native.Policy{})

@@ -179,10 +179,9 @@ func (s *resolver) allow() {
 }
 
 func (s *resolver) ask() {
-	weak := s.c.Row.AskWeak && s.policy.PromptsOff
-	if s.c.Row.Ask && !weak {
+	if s.c.Row.Ask {
 		if s.c.Row.AskWeak {
-			s.Warn(s.c.dialect, " runs the call without asking where its prompts are switched off")
+			s.Warn(s.c.dialect, " runs the call without asking where its prompts are switched off; with --approve hookd's approvers decide instead")
 		}
 		s.Verdict, s.Reason = Ask, s.r.Reason
 		return

@@ -156,18 +156,17 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, Deny, p.Verdict, "what is no object can't be merged")
 }
 
-// TestPromptsOff holds that an ask which would run the call is none.
-func TestPromptsOff(t *testing.T) {
+// TestAskWeak holds that an ask which might run the call is said to, and is none
+// where there is no verdict.
+func TestAskWeak(t *testing.T) {
 	row := Row{Event: "gate", Stage: protocol.StageBeforeTool, Block: true, Ask: true, AskWeak: true}
 	ask := `{"action":"ask","reason":"R"}`
 	p := plan(t, row, call, ask, Policy{})
 	require.Equal(t, Ask, p.Verdict)
-	require.Equal(t, []string{"bare runs the call without asking where its prompts are switched off"}, p.Warnings)
-	p = plan(t, row, call, ask, Policy{PromptsOff: true})
-	require.Equal(t, Deny, p.Verdict)
+	require.Equal(t, []string{"bare runs the call without asking where its prompts are switched off; with --approve hookd's approvers decide instead"}, p.Warnings)
+	p = plan(t, row, call, ask, Policy{Ask: FallbackDeny})
+	require.Equal(t, Ask, p.Verdict, "the choice is for agents that have no prompt")
 	require.Equal(t, Deny, Verdict(bare(row).Unavailable("gate", UnavailableAsk, "why", []byte(call)).ExitCode), "nobody can tell the mode")
-	row.AskWeak = false
-	require.Equal(t, Ask, plan(t, row, call, ask, Policy{PromptsOff: true}).Verdict)
 }
 
 func TestSameEvent(t *testing.T) {

@@ -41,10 +41,6 @@ type Policy struct {
 	// hooks have changed, where the agent allows that. Without it a changed call
 	// is also allowed.
 	KeepPrompt bool
-	// PromptsOff says that the agent runs with its own prompts switched off. Where
-	// an ask would then run the call ([Row.AskWeak]) it is as one without a native
-	// form.
-	PromptsOff bool
 }
 
 // ParseFallback reads a choice for [Policy.Ask] and [Policy.Modify]: deny or

@@ -100,6 +100,8 @@ func tricks() []string {
 		"hash -p $(command -v zap) ls; ls", "cp $(command -v zap) x; ./x", "ln -s $(command -v zap) x2; ./x2", "PROMPT_COMMAND=zap bash -i -c : <<< ''", "BASH_ENV=<(echo zap) bash -c :",
 		"$(command -v zap)", `"$(command -v zap)"`, "~+/../bin/zap", "../bin/zap", "../b*/zap", "../bin/z[a]p", "../bin/za?", "cd ../bin; ./zap",
 		"a=zap\nexport a\nbash -c '$a'", "a=zap bash -c '$a'", "set -a; a=zap; bash -c '$a'", "f(){ zap; }; export -f f; bash -c f", "mapfile -t a <<< zap; $a", "sed 's/.*/zap/e' <<< x", "sed '1e zap' <<< x", "sed -n '1!d;e zap' <<< x",
+		"declare -i 'a=b[$(zap)]'", "declare 'a[$(zap)]=1'", "[[ -v 'a[$(zap)]' ]]", "getopts a 'a[$(zap)]' -a", "ln -s $(command -v zap) ls2; PATH=.:$PATH ls2", "echo zap > .bashrc; HOME=$PWD bash -i -c : <<< ''",
+		"echo 'e zap' > s; sed -f s <<< x", "echo zap > f; ENV=./f bash --posix -i -c : <<< ''", "cp $(command -v zap) q; chmod +x q; env ./q", "echo zap > a; set -- a; sh $1", "echo zap > a; xargs sh <<< a", "echo zap > a; cat a | sh", "tee b <<< zap; sh b", "echo zap > x.sh; sh x*", "env 'BASH_FUNC_ls%%=() { zap; }' bash -c ls", "PS4='$(zap)' bash -xc ls",
 	}
 }
 

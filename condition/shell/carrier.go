@@ -7,7 +7,7 @@ import "strings"
 func carrierOf(name string) string {
 	switch name {
 	case "tar", "gtar", "bsdtar":
-		return "I F to-command use-compress-program rsh-command info-script new-volume-script checkpoint-action"
+		return "I F to-command use-compress-program rsh-command rmt-command info-script new-volume-script checkpoint-action"
 	case "rsync":
 		return "e rsh rsync-path"
 	case "scp", "sftp":
@@ -30,6 +30,22 @@ func carrierOf(name string) string {
 		return "command"
 	case "wget":
 		return "use-askpass"
+	case "rg":
+		return "pre hostname-bin"
+	case "ag", "ack", "bat", "batcat", "delta":
+		return "pager"
+	case "fzf", "sk":
+		return "preview"
+	case "npm", "pnpm":
+		return "script-shell"
+	case "nano":
+		return "s speller"
+	case "mosh":
+		return "ssh server"
+	case "chokidar":
+		return "c command"
+	case "rustc", "clippy-driver":
+		return "rustc-wrapper"
 	}
 	return ""
 }
@@ -38,8 +54,6 @@ func carrierOf(name string) string {
 // of its own, lets it run others.
 func suspectsOf(name string) string {
 	switch name {
-	case "vi", "vim", "nvim", "view", "vimdiff", "gvim", "rvim":
-		return "! system( :te lua py :so ruby"
 	case "sqlite3":
 		return ".sh .system"
 	case "psql", "mysql", "mariadb":
@@ -52,6 +66,20 @@ func suspectsOf(name string) string {
 		return "Invoke invoke"
 	case "bind":
 		return "-x"
+	case "java", "javac":
+		return "-javaagent: -agentlib: -agentpath: -Xbootclasspath OnError OnOutOfMemoryError"
+	case "sshfs":
+		return "ssh_command"
+	case "php":
+		return "auto_prepend_file auto_append_file"
+	case "fzf", "sk":
+		return "execute become( reload( transform("
+	case "ld", "ld.lld", "ld.gold", "ld.bfd":
+		return "-plugin"
+	case "ssh-keygen":
+		return "-D"
+	case "ssh-add":
+		return "-s"
 	}
 	return ""
 }
@@ -64,9 +92,6 @@ func (r *reader) carrier(name string, c call) {
 	marks := suspectsOf(name)
 	if marks == "" {
 		return
-	}
-	if strings.Contains(marks, ":so") && c.in.given {
-		r.unresolvedWord("an editor reads what it does from its input", joinText(c.args))
 	}
 	for _, f := range c.args[1:] {
 		for mark := range strings.FieldsSeq(marks) {
@@ -86,9 +111,18 @@ func (r *reader) carries(opts string, c call) {
 		}
 		name, val, attached := strings.Cut(strings.TrimLeft(t, "-"), "=")
 		value := field{text: val, unsafe: args[i].unsafe}
+		if strings.HasPrefix(t, "--") {
+			name = fullName(opts, name)
+		}
+		at := -1
+		if t[1] != '-' && !hasWord(opts, name) {
+			at = carriedAt(letters(opts), t)
+		}
 		switch {
-		case t[1] != '-' && len(name) > 1 && strings.Contains(letters(opts), name[:1]) && !hasWord(opts, name): // -Ivalue
-			value.text = t[2:]
+		case at > 0 && at+1 < len(t): // -Ivalue
+			value.text = t[at+1:]
+		case at > 0 && i+1 < len(args):
+			value = args[i+1]
 		case !hasWord(opts, name):
 			continue
 		case !attached && i+1 < len(args):
@@ -103,4 +137,34 @@ func (r *reader) carries(opts string, c call) {
 		}
 		r.childCode(value, stdin{}, nil)
 	}
+}
+
+// fullName returns the long option that a name is, which may be cut short.
+func fullName(opts, name string) string {
+	if hasWord(opts, name) || len(name) < 2 {
+		return name
+	}
+	for w := range strings.FieldsSeq(opts) {
+		if strings.HasPrefix(w, name) {
+			return w
+		}
+	}
+	return name
+}
+
+// carriedAt returns where in a bundle of letters, such as -avze, one stands whose
+// value is a command; -1 for nowhere.
+func carriedAt(letters, bundle string) int {
+	if len(bundle) < 2 || bundle[0] != '-' || bundle[1] == '-' {
+		return -1
+	}
+	for i := 1; i < len(bundle); i++ {
+		switch c := bundle[i]; {
+		case strings.IndexByte(letters, c) >= 0:
+			return i
+		case c < 'A' || c > 'Z' && c < 'a' || c > 'z' || strings.IndexByte("fbCKLNVXMBTp", c) >= 0: // what follows is a value
+			return -1
+		}
+	}
+	return -1
 }

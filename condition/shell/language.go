@@ -1,6 +1,10 @@
 package shell
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // language is an interpreter of another language than the shell's. A text in
 // that language can't be followed here.
@@ -18,6 +22,10 @@ type language struct {
 	reads bool
 	// modules says that -m names a module which is run.
 	modules bool
+	// preloads are those of values that name a text which is run first.
+	preloads string
+	// ends are endings which the name of a file may leave out.
+	ends string
 	// always says that a text is read, whatever else it is given.
 	always bool
 }
@@ -26,19 +34,19 @@ type language struct {
 func languageOf(name string) *language {
 	switch name {
 	case "python", "pypy":
-		return &language{inline: "c", values: "W X Q check-hash-based-pycs", quiet: "V h version help help-all", modules: true, reads: true}
+		return &language{inline: "c", values: "W X Q check-hash-based-pycs", quiet: "V h version help help-all", modules: true, ends: "/__main__.py", reads: true}
 	case "perl":
 		return &language{inline: "e E", values: "I", quiet: "v V h", reads: true}
 	case "ruby", "jruby":
-		return &language{inline: "e", values: "I r C E", quiet: "v h version help", reads: true}
+		return &language{inline: "e", values: "I r C E", preloads: "r", quiet: "v h version help", reads: true}
 	case "irb", "iex", "ghci", "jshell":
 		return &language{reads: true}
 	case "node", "nodejs":
-		return &language{inline: "e p eval print", values: "r require import loader experimental-loader C conditions title stack-trace-limit", quiet: "v h version help test run", reads: true}
+		return &language{inline: "e p eval print", values: "r require import loader experimental-loader C conditions title stack-trace-limit", preloads: "r require import loader experimental-loader", ends: ".js .mjs .cjs /index.js", quiet: "v h version help test run", reads: true}
 	case "tsx", "ts-node":
-		return &language{inline: "e p eval print", values: "r require import P project", quiet: "v h version help", reads: true}
+		return &language{inline: "e p eval print", values: "r require import P project", preloads: "r require import", ends: ".ts .js", quiet: "v h version help", reads: true}
 	case "bun":
-		return &language{inline: "e p eval print", values: "r preload cwd", quiet: "v h version help"}
+		return &language{inline: "e p eval print", values: "r preload cwd", preloads: "r preload", quiet: "v h version help"}
 	case "deno":
 		return &language{sub: "eval repl", quiet: "V h version help"}
 	case "php":
@@ -68,9 +76,9 @@ func languageOf(name string) *language {
 	case "crontab":
 		return &language{quiet: "l r", reads: true}
 	case "make", "gmake":
-		return &language{inline: "eval"}
+		return &language{}
 	case "emacs", "emacsclient":
-		return &language{inline: "eval execute f funcall batch l load"}
+		return &language{inline: "eval execute f funcall batch l load script x"}
 	case "gdb", "lldb":
 		return &language{inline: "ex eval-command x o s source command"}
 	}
@@ -118,6 +126,7 @@ func (l *language) text(r *reader, c call) string {
 			}
 			if !hasWord(l.quiet, t) && l.reads {
 				r.runsFile(f)
+				l.also(r, t)
 			}
 			return ""
 		case l.isInline(t):
@@ -131,7 +140,11 @@ func (l *language) text(r *reader, c call) string {
 			if hasWord("timeit code asyncio pdb", word) {
 				return joinText(c.args)
 			}
+			l.module(r, word, c)
 			return ""
+		}
+		if l.preloads != "" && l.preloaded(t, args[i+1:]) {
+			return joinText(c.args)
 		}
 		quiet = quiet || hasWord(l.quiet, word) || !strings.HasPrefix(t, "--") && strings.ContainsAny(word[len(word)-1:], letters(l.quiet))
 		if hasWord(l.values, word) || !strings.HasPrefix(t, "--") && strings.Contains(letters(l.values), word[len(word)-1:]) && len(word) == 1 {
@@ -142,6 +155,51 @@ func (l *language) text(r *reader, c call) string {
 		return joinText(c.args)
 	}
 	return ""
+}
+
+// also notes the files that the name of one without its ending may mean.
+func (l *language) also(r *reader, name string) {
+	if strings.Contains(path.Base(name), ".") && name != "." && name != ".." {
+		return
+	}
+	for end := range strings.FieldsSeq(l.ends) {
+		r.ran = append(r.ran, name+end)
+	}
+}
+
+// module follows python -m.
+func (l *language) module(r *reader, name string, c call) {
+	switch {
+	case hasWord("pytest unittest tox nox nose2 behave doctest coverage", name):
+		r.project(recipeOf("pytest").files, c)
+	case hasWord("pip", name):
+		if i := slices.IndexFunc(c.args, func(f field) bool { return f.text == "pip" || strings.HasSuffix(f.text, "mpip") }); i >= 0 {
+			r.pip(call{args: c.args[i:]})
+		}
+	case hasWord("zipfile tarfile", name) && (anyWord(c.args, "-e --extract")):
+		r.brings(field{})
+	case hasWord("venv virtualenv ensurepip http.server json.tool zipfile tarfile gzip compileall py_compile site sysconfig black ruff isort mypy flake8 pylint build twine this", name):
+	default:
+		file := strings.ReplaceAll(name, ".", "/")
+		r.ran = append(r.ran, file+".py", file+"/__main__.py", file+"/__init__.py")
+	}
+}
+
+// preloaded reports whether an option names a file, by its path, that is run
+// before the program. Those of packages are left alone.
+func (l *language) preloaded(t string, next []field) bool {
+	name, val, attached := strings.Cut(strings.TrimLeft(t, "-"), "=")
+	switch {
+	case hasWord(l.preloads, name):
+		if !attached && len(next) > 0 {
+			val = next[0].text
+		}
+	case !strings.HasPrefix(t, "--") && len(name) > 1 && strings.Contains(letters(l.preloads), name[:1]): // -r./file
+		val = t[2:]
+	default:
+		return false
+	}
+	return val != "" && (strings.ContainsAny(val[:1], "./~$") || strings.HasPrefix(val, "data:") || strings.HasPrefix(val, "file:"))
 }
 
 // isInline reports whether an option holds a text: by its name, or by a letter

@@ -36,6 +36,10 @@ func (r *reader) nested(n syntax.Node) {
 					}
 				}
 			}
+		case *syntax.UnaryTest:
+			if w, ok := n.X.(*syntax.Word); ok && (n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar) {
+				r.computed(r.single(w).text)
+			}
 		case *syntax.ExtGlob:
 			// zsh takes *(e:code:) and *(+command) as conditions on files.
 			if p := n.Pattern.Value; strings.HasPrefix(p, "+") || strings.HasPrefix(p, "e") && len(p) > 1 && strings.IndexByte(":'\"|{", p[1]) >= 0 {

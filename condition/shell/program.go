@@ -18,6 +18,12 @@ func isShell(name string) bool {
 func (r *reader) shell(c call) {
 	args := c.args[1:]
 	code, input := false, false
+	if strings.HasSuffix(strings.ToLower(c.args[0].text), "zsh") || hasShort(args, 'i') || hasShort(args, 'l') || anyWord(args, "--login") {
+		r.ownFiles(startFiles, c)
+		if _, ok := r.state.vars["ENV"]; ok && hasShort(args, 'i') {
+			r.unresolvedWord("commands come from the file in ENV", joinText(c.args))
+		}
+	}
 	for len(args) > 0 {
 		f := &args[0]
 		t := f.text
@@ -100,21 +106,35 @@ func replaced(words []field, mark string) []field {
 	return out
 }
 
+// fd follows fd, whose -x may stand in a bundle of letters.
 func (r *reader) fd(c call) {
 	args := c.args[1:]
 	for i := range args {
-		switch args[i].text {
-		case "-x", "--exec", "-X", "--exec-batch":
-			words := args[i+1:]
-			for j := range words {
-				if words[j].text == ";" {
-					words = words[:j]
-					break
-				}
+		t := args[i].text
+		words := args[i+1:]
+		switch {
+		case t == "--exec" || t == "--exec-batch":
+		case strings.HasPrefix(t, "--exec=") || strings.HasPrefix(t, "--exec-batch="):
+			words = append([]field{args[i].cutTo(strings.IndexByte(t, '=') + 1)}, words...)
+		case len(t) > 1 && t[0] == '-' && t[1] != '-':
+			at := strings.IndexAny(t, "xXtdeEScjo") // those with a value
+			if at < 0 || t[at] != 'x' && t[at] != 'X' {
+				continue
 			}
-			r.run(call{args: replaced(words, "{}"), in: c.in, more: true})
-			return
+			if at+1 < len(t) {
+				words = append([]field{args[i].cutTo(at + 1)}, words...)
+			}
+		default:
+			continue
 		}
+		for j := range words {
+			if words[j].text == ";" {
+				words = words[:j]
+				break
+			}
+		}
+		r.run(call{args: replaced(words, "{}"), in: c.in, more: true})
+		return
 	}
 }
 
@@ -167,13 +187,17 @@ func (r *reader) su(c call) {
 const sshOptions options = "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:P:p:Q:R:S:W:w:"
 
 // ssh follows ssh: what runs on another machine runs, too.
-func (r *reader) ssh(c call) {
-	got, rest, odd := sshOptions.read(c.args[1:])
+func (r *reader) ssh(name string, c call) {
+	opts := sshOptions
+	if name == "autossh" {
+		opts = "M:f" + opts[:strings.IndexByte(string(opts), 'M')] + opts[strings.IndexByte(string(opts), 'M')+1:]
+	}
+	got, rest, odd := opts.read(c.args[1:])
 	var more []option
 	if len(rest) > 0 {
 		rest = rest[1:] // the host
 		var odd2 string
-		if more, rest, odd2 = sshOptions.read(rest); odd == "" {
+		if more, rest, odd2 = opts.read(rest); odd == "" {
 			odd = odd2
 		}
 	}
@@ -181,13 +205,13 @@ func (r *reader) ssh(c call) {
 		r.unresolvedWord("what stands behind an option is not known", odd)
 	}
 	for _, opt := range append(got, more...) {
-		setting := strings.TrimSpace(opt.value.text)
-		end := strings.IndexAny(setting, " =") // both stand between a name and a value
-		if opt.name != "o" || end < 0 || !strings.HasSuffix(strings.ToLower(setting[:end]), "command") {
-			continue
-		}
-		if val := strings.TrimLeft(setting[end:], " ="); val != "none" {
-			r.childCode(field{text: val, unsafe: opt.value.unsafe}, c.in, nil)
+		switch opt.name {
+		case "o":
+			r.sshSetting(opt.value, c.in)
+		case "F":
+			r.runsFile(&opt.value)
+		case "I":
+			r.unresolvedWord("a program runs what it is told", opt.value.text)
 		}
 	}
 	switch {
@@ -198,17 +222,22 @@ func (r *reader) ssh(c call) {
 	}
 }
 
-// behindDashes follows programs that run what stands behind "--".
-func (r *reader) behindDashes(c call, sub string) {
-	found := false
-	for i := range c.args {
-		if c.args[i].text == sub || c.args[i].text == "run" {
-			found = true
-		}
-		if found && c.args[i].text == "--" {
-			r.run(call{args: c.args[i+1:], more: c.more, in: c.in})
-			return
-		}
+// sshSetting follows a setting of ssh that is a command.
+func (r *reader) sshSetting(f field, in stdin) {
+	setting := strings.TrimSpace(f.text)
+	end := strings.IndexAny(setting, " =") // both stand between a name and a value
+	if end < 0 {
+		return
+	}
+	name := strings.ToLower(setting[:end])
+	if strings.HasSuffix(name, "provider") && strings.Contains(setting[end:], "/") {
+		r.unresolvedWord("a program runs what it is told", setting)
+	}
+	if !strings.HasSuffix(name, "command") {
+		return
+	}
+	if val := strings.TrimLeft(setting[end:], " ="); val != "none" {
+		r.childCode(field{text: val, unsafe: f.unsafe}, in, nil)
 	}
 }
 
@@ -236,7 +265,7 @@ func (r *reader) git(c call) {
 			key, val, _ := strings.Cut(opt.value.text, "=")
 			r.gitSetting(key, field{text: val, unsafe: opt.value.unsafe})
 		}
-		if opt.name == "config-env" {
+		if opt.name == "config-env" || opt.name == "exec-path" && opt.value.text != "" {
 			r.unresolvedWord("a setting of git is not known", opt.value.text)
 		}
 	}
@@ -250,12 +279,21 @@ func (r *reader) git(c call) {
 		if !attached && i+1 < len(args) {
 			value = args[i+1]
 		}
+		if long, ok := strings.CutPrefix(name, "--"); ok && len(long) > 5 {
+			name = "--" + fullName("upload-pack receive-pack extcmd open-files-in-pager template", long)
+		}
 		switch name {
-		case "--upload-pack", "--receive-pack", "--extcmd", "--exec", "--open-files-in-pager",
+		case "--upload-pack", "--receive-pack", "--extcmd", "--exec", "--open-files-in-pager", "--access-hook", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd",
 			"--index-filter", "--tree-filter", "--msg-filter", "--env-filter", "--commit-filter", "--tag-name-filter", "--parent-filter", "--subdirectory-filter":
 			if name != "--subdirectory-filter" && (attached || i+1 < len(args)) {
 				r.childCode(value, c.in, nil)
 			}
+		}
+		switch {
+		case name == "--template" && value.text != "" && (rest[0].text == "clone" || rest[0].text == "init"):
+			r.unresolvedWord("commands come from files", args[i].text)
+		case name == "--smtp-server" && strings.Contains(value.text, "/"):
+			r.childCode(value, c.in, nil)
 		}
 		if strings.HasPrefix(name, "ext::") {
 			r.unresolvedWord("git runs a command for an address", args[i].text)
@@ -271,9 +309,21 @@ func (r *reader) git(c call) {
 			r.joinedCode(skipDashes(args[1:]), c)
 		}
 	case "rebase":
-		for i := range args[:max(0, len(args)-1)] {
-			if args[i].text == "-x" {
-				r.childCode(args[i+1], c.in, nil)
+		r.gitCode("x:ims:X:C:qvnf", "x", args, c)
+	case "difftool":
+		r.gitCode("gydt:x:U:S:G:O:", "x", args, c)
+	case "grep":
+		r.gitCode("aIiwvhHLlcznopEGPFqWrO::A:B:C:e:f:m:", "O", args, c)
+	case "instaweb":
+		r.gitCode("lb:d:p:m:", "b d", args, c)
+	case "clone":
+		got, _ := gitClone.permuted(args)
+		for _, opt := range got {
+			switch key, val, _ := strings.Cut(opt.value.text, "="); opt.name {
+			case "u":
+				r.childCode(opt.value, c.in, nil)
+			case "c", "config":
+				r.gitSetting(key, field{text: val, unsafe: opt.value.unsafe})
 			}
 		}
 	case "config":
@@ -284,6 +334,18 @@ func (r *reader) git(c call) {
 			if len(args) > 1 {
 				r.gitSetting(args[0].text, args[1])
 			}
+		}
+	}
+}
+
+const gitClone options = "lsqvn46b:o:j:c:u: --branch= --origin= --jobs= --config= --upload-pack= --template= --depth= --reference= --separate-git-dir= --filter= --server-option= --shallow-since= --shallow-exclude= --reference-if-able= --bundle-uri= --recurse-submodules --recursive --bare --mirror --quiet --verbose --no-checkout --single-branch --no-single-branch --no-tags --sparse --local --shared"
+
+// gitCode follows options of one letter, of a command of git, that hold a line.
+func (r *reader) gitCode(opts options, names string, args []field, c call) {
+	got, _ := opts.permuted(args)
+	for _, opt := range got {
+		if hasWord(names, opt.name) && opt.value.text != "" {
+			r.childCode(opt.value, c.in, nil)
 		}
 	}
 }
@@ -299,7 +361,7 @@ func (r *reader) gitSetting(key string, val field) {
 			r.childCode(field{text: "git " + val.text, unsafe: val.unsafe}, stdin{}, nil)
 		}
 		return
-	case key == "core.hookspath" && val.text != "/dev/null":
+	case key == "core.hookspath" && val.text != "/dev/null", key == "include.path", strings.HasPrefix(key, "includeif."):
 		r.unresolvedWord("commands come from files", key+"="+val.text)
 		return
 	case val.text == "" || val.text == "true" || val.text == "false":
@@ -311,7 +373,7 @@ func (r *reader) gitSetting(key string, val field) {
 	}
 	switch {
 	case last == "helper" && !strings.HasPrefix(val.text, "!") && !strings.HasPrefix(val.text, "/"):
-	case hasWord("pager editor command sshcommand gitproxy external textconv clean smudge process driver helper program askpass fsmonitor cmd packobjectshook uploadpack receivepack proxycommand", last),
+	case hasWord("pager editor command sshcommand gitproxy external textconv clean smudge process driver helper program askpass fsmonitor cmd packobjectshook uploadpack receivepack proxycommand difffilter", last),
 		section == "pager" || section == "sequence":
 		r.childCode(field{text: strings.TrimPrefix(val.text, "!"), unsafe: val.unsafe}, stdin{}, nil)
 	}

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +55,13 @@ type reader struct {
 	calls  []call
 	alias  map[string]string
 	ran    []string // files that are run, as they were named
+
+	arrivals []string  // folders into which files come whose names are not said; "" = not known
+	projects []project // what runs files of a project without naming them
+	built    []string  // patterns of the sources that are compiled
+	ranAny   string    // a file that is run, the name of which is not known
+	moved    bool      // the line may leave its folder
+	searched bool      // the line changes where commands are looked for
 
 	depth, steps, spent int
 	stopped             bool
@@ -222,17 +228,6 @@ func (r *reader) uncalled() {
 			f.called = true
 			r.state, r.chosen, r.src = state{wild: true}, nil, f.src
 			r.stmt(f.body, stdin{given: true})
-		}
-	}
-}
-
-// written finds files that the line both writes and runs.
-func (r *reader) written() {
-	for _, ran := range r.ran {
-		for _, file := range r.line.Writes {
-			if path.Base(file) == path.Base(ran) { // folders may be named in many ways
-				r.unresolvedWord("a file is run that the line writes", ran)
-			}
 		}
 	}
 }

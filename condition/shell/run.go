@@ -124,8 +124,11 @@ func anySplits(args []field) bool {
 // program follows what a program, or a command of the shell itself, runs.
 func (r *reader) program(name string, c call) {
 	r.writesOf(name, c.args[1:])
+	r.bringsOf(name, c)
+	r.recipes(name, c)
+	r.compiles(name, c)
 	switch name {
-	case "test", "[", "unset", "let", "wait", "read", "printf":
+	case "test", "[", "unset", "let", "wait", "read", "printf", "getopts":
 		if name != "printf" || hasShort(c.args[1:], 'v') {
 			for _, f := range c.args[1:] {
 				r.computed(f.text)
@@ -164,7 +167,7 @@ func (r *reader) program(name string, c call) {
 		}
 	case "fc":
 		r.unresolved("a command comes from the history")
-	case "find", "gfind":
+	case "find", "gfind", "bfs":
 		r.find(c)
 	case "fd", "fdfind":
 		r.fd(c)
@@ -174,27 +177,27 @@ func (r *reader) program(name string, c call) {
 		r.git(c)
 	case "sed", "gsed":
 		r.sed(c)
-	case "awk", "gawk", "mawk", "nawk", "original-awk":
+	case "awk", "gawk", "mawk", "nawk", "original-awk", "goawk", "frawk":
 		r.awk(c)
-	case "ssh":
-		r.ssh(c)
+	case "ssh", "autossh":
+		r.ssh(name, c)
 	case "su", "runuser":
 		r.su(c)
 	case "jobs":
 		if len(c.args) > 1 && c.args[1].text == "-x" {
 			r.run(call{args: c.args[2:], in: c.in, more: c.more})
 		}
-	case "kubectl", "oc":
-		r.behindDashes(c, "exec")
 	case "tmux", "screen":
 		r.multiplexer(c)
 	default:
+		r.carrier(name, c)
 		switch {
+		case r.special(name, c):
+		case r.remote(name, c):
 		case isShell(name):
 			r.shell(c)
 		case r.interpreter(name, c):
 		default:
-			r.carrier(name, c)
 			r.wrapper(name, c)
 		}
 	}
@@ -329,14 +332,85 @@ func (r *reader) assignsArgs(name string, args []field) {
 
 // assigned follows variables that name what other programs run.
 func (r *reader) assigned(name string, f field) {
+	if f.text == "" {
+		return
+	}
 	switch name {
-	case "BASH_ENV", "ZDOTDIR":
+	case "BASH_ENV", "ZDOTDIR", "LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "PYTHONSTARTUP", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS",
+		"GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "RIPGREP_CONFIG_PATH", "CARGO_ENCODED_RUSTFLAGS", "MAKEFILES":
 		r.unresolvedWord("commands come from a file", name+"="+f.text)
+	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG":
+		if f.text != "/dev/null" {
+			r.unresolvedWord("commands come from a file", name+"="+f.text)
+		}
+	case "PS0", "PS1", "PS2", "PS4":
+		if strings.Contains(f.text, "$(") || strings.Contains(f.text, "`") || f.unsafe {
+			r.unresolvedWord("a prompt may run something", name+"="+f.text)
+		}
+	case "PATH":
+		r.searchPath(f)
+	case "SHELL":
+		if !isShell(path.Base(f.text)) {
+			r.later(f, "what "+name+" runs")
+		}
 	case "PROMPT_COMMAND", "EDITOR", "VISUAL", "PAGER", "BROWSER", "LESSOPEN", "LESSCLOSE", "RSYNC_RSH", "CVS_RSH",
 		"GIT_SSH", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "MANPAGER", "GIT_PAGER", "GIT_EDITOR",
-		"GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND", "SYSTEMD_PAGER", "SYSTEMD_EDITOR", "SUDO_EDITOR", "FCEDIT":
-		if f.text != "" {
+		"GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "GIT_PROXY_COMMAND", "SYSTEMD_PAGER", "SYSTEMD_EDITOR", "SUDO_EDITOR", "FCEDIT",
+		"CC", "CXX", "LD", "AR", "RUSTC", "RUSTDOC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTC_LINKER", "CARGO_BUILD_RUSTC",
+		"CARGO_BUILD_RUSTC_WRAPPER", "CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER", "CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER",
+		"FZF_DEFAULT_COMMAND", "BAT_PAGER", "DELTA_PAGER", "KUBE_EDITOR", "AWS_PAGER", "GH_PAGER", "GH_EDITOR", "GH_BROWSER":
+		r.later(f, "what "+name+" runs")
+	default:
+		if strings.HasPrefix(name, "BASH_FUNC_") {
+			r.unresolvedWord("a variable is a function", name+"="+f.text)
+		}
+		if strings.HasPrefix(name, "CARGO_TARGET_") && (strings.HasSuffix(name, "_RUNNER") || strings.HasSuffix(name, "_LINKER")) {
 			r.later(f, "what "+name+" runs")
+		}
+		for mark := range strings.FieldsSeq(dangerIn(name)) {
+			if strings.Contains(f.text, mark) || f.unsafe {
+				r.unresolvedWord("options may name what runs", name+"="+f.text)
+				return
+			}
+		}
+	}
+}
+
+// dangerIn returns what in a variable, which holds options for a program, makes
+// it run something.
+func dangerIn(name string) string {
+	switch name {
+	case "NODE_OPTIONS":
+		return "-r require import loader"
+	case "RUBYOPT":
+		return "-r"
+	case "PERL5OPT":
+		return "-M -m -d"
+	case "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "MAVEN_OPTS", "GRADLE_OPTS":
+		return "agent Xbootclasspath OnError OnOutOfMemoryError"
+	case "GOFLAGS":
+		return "exec vettool"
+	case "RUSTFLAGS", "RUSTDOCFLAGS":
+		return "linker"
+	case "MAKEFLAGS", "GNUMAKEFLAGS", "MFLAGS":
+		return "eval -f SHELL -E"
+	case "TAR_OPTIONS":
+		return "command action program script -I -F"
+	case "FZF_DEFAULT_OPTS":
+		return "preview execute become reload transform"
+	}
+	return ""
+}
+
+// searchPath follows PATH: where anybody may write, a name is not what it says.
+func (r *reader) searchPath(f field) {
+	r.searched = true
+	for dir := range strings.SplitSeq(f.text, ":") {
+		switch clean := path.Clean(dir); {
+		case clean == ".", clean == "$PWD", clean == "/tmp", clean == "/var/tmp", clean == "/dev/shm",
+			strings.HasPrefix(clean, "/tmp/"), strings.HasPrefix(clean, "/var/tmp/"), strings.HasPrefix(clean, "/dev/shm/"):
+			r.unresolvedWord("commands are looked for where anybody may write", dir)
+			return
 		}
 	}
 }
@@ -350,5 +424,8 @@ func (r *reader) runsFile(f *field) {
 		r.unresolvedWord("commands come from input", f.text)
 	default:
 		r.ran = append(r.ran, f.text)
+		if f.unknown && f.tail > strings.LastIndexByte(f.text, '/') {
+			r.ranAny = f.text
+		}
 	}
 }

@@ -16,6 +16,9 @@ func (r *reader) sed(c call) {
 			scripts, given = append(scripts, opt.value), true
 		case "f", "file":
 			given = true
+			if opt.value.text != "-" {
+				r.runsFile(&opt.value)
+			}
 		case "i", "in-place":
 			inPlace = true
 		}
@@ -199,24 +202,39 @@ func (s *sedScript) flags() (runs bool, file string) {
 // awk follows awk, whose texts can run commands by system and by pipes.
 func (r *reader) awk(c call) {
 	args := c.args[1:]
+	given := false // the program text, by an option
 	for i := 0; i < len(args); i++ {
 		t := args[i].text
+		name, val, attached := strings.Cut(t, "=")
 		switch {
 		case args[i].splits:
 			r.unresolvedWord("a program text of awk", t)
 			return
-		case t == "-f" || t == "--file" || strings.HasPrefix(t, "-f") || t == "-E" || t == "--exec":
-			if t == "-f" && i+1 < len(args) {
-				r.runsFile(&args[i+1])
+		case t == "-f" || t == "--file" || t == "-E" || t == "--exec":
+			if i++; i < len(args) {
+				r.runsFile(&args[i])
 			}
-			return
-		case t == "-e" || t == "--source" || t == "-i" || t == "-l" || t == "--include" || t == "--load":
+			if given = true; t == "-E" || t == "--exec" {
+				return
+			}
+		case strings.HasPrefix(t, "-f"):
+			f := args[i].cutTo(2)
+			r.runsFile(&f)
+			given = true
+		case attached && (name == "--file" || name == "--exec"):
+			r.runsFile(&field{text: val, unknown: args[i].unknown, unsafe: args[i].unsafe})
+			given = true
+		case t == "-i" && i+1 < len(args) && args[i+1].text == "inplace": // which comes with gawk
+			i++
+		case name == "-e" || name == "--source" || strings.HasPrefix(t, "-i") || strings.HasPrefix(t, "-l") && t != "-lint" || name == "--include" || name == "--load":
 			r.unresolvedWord("a program text of awk", joinText(c.args))
 			return
 		case t == "-v" || t == "-F" || t == "--assign" || t == "--field-separator":
 			i++
 		case t == "--":
 		case len(t) > 1 && t[0] == '-':
+		case given:
+			return
 		default:
 			if awkRuns(neutral(args[i])) {
 				r.unresolvedWord("a program text of awk runs commands", t)

@@ -243,6 +243,7 @@ func (r *reader) declareWord(command string, f field, exported *bool) {
 
 // assignWord follows a word of the form name=value.
 func (r *reader) assignWord(f field, exported bool) {
+	r.computed(f.text)
 	name, text, ok := strings.Cut(f.text, "=")
 	if !ok || !syntax.ValidName(name) || f.unknown && f.tail <= len(name) {
 		return

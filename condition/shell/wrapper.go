@@ -82,8 +82,6 @@ func wrapperOf(name string) *wrapper {
 		return &wrapper{opts: "dimsut:w:"}
 	case "busybox", "toybox":
 		return &wrapper{opts: " --list --list-full --help --install", none: "list list-full help install"}
-	case "parallel":
-		return &wrapper{opts: "kj:N:n:I:X0mu --keep-order --jobs= --halt= --bar --will-cite --ungroup --joblog= --delay= --retries= --timeout= --colsep= --dry-run --no-notice --progress", joins: true, none: "help version"}
 	case "hyperfine":
 		return &wrapper{opts: "NiSw:m:M:r:s:p:c:n:L:P: --warmup= --runs= --min-runs= --max-runs= --prepare= --setup= --cleanup= --ignore-failure --shell= --export-json= --export-markdown= --show-output --command-name=", code: "p s c prepare setup cleanup", lines: true}
 	case "concurrently":
@@ -110,8 +108,6 @@ func wrapperOf(name string) *wrapper {
 		return &wrapper{sub: "exec x", opts: "c: --command=", code: "c command"}
 	case "asdf", "direnv", "rustup", "pyenv", "rbenv":
 		return &wrapper{sub: "exec run", opts: " --install", operands: 1}
-	case "nix":
-		return &wrapper{sub: "shell develop", opts: "c:i --command= --ignore-environment --impure", code: "c command"}
 	case "nix-shell":
 		return &wrapper{opts: "p:A: --run= --command= --pure --packages=", code: "run command", shell: true}
 	case "dotenvx":
@@ -119,8 +115,8 @@ func wrapperOf(name string) *wrapper {
 	case "cross-env", "cross-env-shell":
 		return &wrapper{assigns: true}
 	case "docker", "podman", "nerdctl":
-		return &wrapper{sub: "exec run", operands: 1, code: "entrypoint", opts: "itdTPe:v:p:w:u:h:m:l:c:a: --interactive --tty --detach --rm --init --privileged --read-only --env= --env-file= --volume= --mount= --publish= --name= --network= --net= --workdir= --user= --hostname= --memory= --cpus= --gpus= --platform= --pull= --entrypoint= --label= --add-host= --link= --restart= --shm-size= --cap-add= --cap-drop= --security-opt= --device= --dns= --ipc= --pid= --tmpfs= --ulimit= --detach-keys= --publish-all"}
-	case "docker-compose":
+		return &wrapper{sub: "exec run create", operands: 1, code: "entrypoint health-cmd", opts: "itdTPe:v:p:w:u:h:m:l:c:a: --interactive --tty --detach --rm --init --privileged --read-only --env= --env-file= --volume= --mount= --publish= --name= --network= --net= --workdir= --user= --hostname= --memory= --cpus= --gpus= --platform= --pull= --entrypoint= --label= --add-host= --link= --restart= --shm-size= --cap-add= --cap-drop= --security-opt= --device= --dns= --ipc= --pid= --tmpfs= --ulimit= --detach-keys= --publish-all --health-cmd="}
+	case "docker-compose", "podman-compose":
 		return &wrapper{sub: "exec run", opts: "dTite:u:w:v:p: --rm --no-deps --detach --env= --user= --workdir= --volume= --publish= --name= --entrypoint= --service-ports --build --quiet-pull --no-TTY --index=", operands: 1, code: "entrypoint"}
 	case "vagrant":
 		return &wrapper{sub: "ssh", opts: "c: --command=", code: "c command", operands: 1}
@@ -136,9 +132,23 @@ func wrapperOf(name string) *wrapper {
 		return &wrapper{opts: "ae:f:n:s:p: --auto-servernum --server-args= --server-num="}
 	case "cpulimit":
 		return &wrapper{opts: "l:z --limit="}
+	case "faketime":
+		return &wrapper{opts: "fmp: --exclude-monotonic --pid= --help --version", operands: 1, shell: true}
+	case "proot":
+		return &wrapper{opts: "r:b:m:w:q:k:i:v:p:0R:S:hVl --rootfs= --bind= --mount= --cwd= --pwd= --qemu= --kernel-release= --root-id --change-id= --kill-on-exit --link2symlink --verbose= --help --version", shell: true, none: "h V help version"}
+	case "flatpak-spawn":
+		return &wrapper{opts: "v --host --verbose --clear-env --watch-bus --env= --unset-env= --env-fd= --forward-fd= --directory= --sandbox --no-network --latest-version --sandbox-expose= --sandbox-expose-ro= --share-pids --expose-pids"}
+	case "sshpass":
+		return &wrapper{opts: "p:f:d:e::P:vhV"}
+	case "mosh":
+		return &wrapper{opts: "46anp:P: --client= --server= --ssh= --predict= --port= --no-init --local --no-ssh-pty --family= --bind-server=", operands: 1}
+	case "watchexec":
+		return &wrapper{opts: "e:w:W:f:i:s:d:n::rcpqN1hV --exts= --watch= --filter= --ignore= --restart --clear --debounce= --signal= --stop-signal= --postpone --shell= --no-vcs-ignore --no-ignore --on-busy-update= --project-origin= --workdir= --notify --print-events --delay-run= --poll --help --version", joins: true}
+	case "reflex":
+		return &wrapper{opts: "r:R:g:G:s:d:av --regex= --inverse-regex= --glob= --inverse-glob= --start-service --decoration= --all --verbose --sequential --only-files --only-dirs"}
 	case "entr":
 		return &wrapper{opts: "acdnprsz", joins: true}
-	case "systemd-inhibit", "firejail", "bwrap", "proxychains", "proxychains4", "torsocks", "torify", "tsocks", "dbus-run-session", "dbus-launch", "cgexec", "numactl", "prlimit", "choom", "setarch", "linux32", "linux64", "i386", "x86_64", "arch", "setpriv", "capsh", "rlwrap", "unbuffer", "fakeroot", "faketime", "eatmydata", "catchsegv", "chronic", "daemonize", "start-stop-daemon", "winpty", "softlimit", "trickle", "retry", "ifne", "vipe", "errno-run", "setlock", "pgrphack", "nocache", "ld.so":
+	case "systemd-inhibit", "firejail", "bwrap", "proxychains", "proxychains4", "torsocks", "torify", "tsocks", "dbus-run-session", "dbus-launch", "cgexec", "numactl", "prlimit", "choom", "setarch", "linux32", "linux64", "i386", "x86_64", "arch", "setpriv", "rlwrap", "unbuffer", "fakeroot", "fakechroot", "ccache", "sccache", "distcc", "bear", "icecc", "eatmydata", "catchsegv", "chronic", "daemonize", "start-stop-daemon", "winpty", "softlimit", "trickle", "retry", "ifne", "vipe", "errno-run", "setlock", "pgrphack", "nocache", "ld.so":
 		return &wrapper{}
 	}
 	return nil
@@ -168,7 +178,7 @@ func (r *reader) wrapper(name string, c call) {
 // subcommand skips the words up to the one behind which the command stands.
 func (r *reader) subcommand(w *wrapper, c *call) bool {
 	args := c.args
-	if len(args) > 0 && args[0].text == "compose" { // docker compose exec
+	if len(args) > 0 && (args[0].text == "compose" || args[0].text == "container") { // docker compose exec
 		args = args[1:]
 	}
 	if len(args) == 0 {
@@ -249,15 +259,6 @@ func (r *reader) inner(w *wrapper, rest []field, c call) {
 			r.childCode(f, c.in, nil)
 		}
 	case w.joins:
-		for i := range rest { // parallel's own arguments come behind
-			if strings.HasPrefix(rest[i].text, ":::") {
-				if i == 0 {
-					r.unresolved("a command comes from input")
-				}
-				rest = rest[:i]
-				break
-			}
-		}
 		r.joinedCode(rest, c)
 	default:
 		r.run(call{args: rest, more: c.more, in: c.in})

@@ -27,6 +27,12 @@ type writer struct {
 // writerOf returns the writer of a name in lower case, or nil.
 func writerOf(name string) *writer {
 	switch name {
+	case "sponge":
+		return &writer{opts: "a", all: true}
+	case "uniq", "guniq":
+		return &writer{last: true, opts: "cdDiuzf:s:w: --skip-fields= --skip-chars= --check-chars="}
+	case "gpg", "gpg2", "age", "iconv", "minisign":
+		return &writer{value: "o output", opts: "o:r:u:i:f:t: --output= --recipient= --passphrase= --identity="}
 	case "tee", "gtee":
 		return &writer{opts: "aip --append --ignore-interrupts", all: true}
 	case "truncate", "gtruncate":
