@@ -79,11 +79,13 @@ var rooms = map[string][]string{
 	"builtin/skills":       {"hook", "protocol", "builtin", "builtin/sessions"},
 	"builtin/messages":     {"hook", "protocol", "builtin", "builtin/text", "builtin/conversation"},
 	"builtin/summarize":    {"hook", "protocol", "builtin", "builtin/text", "builtin/conversation", "builtin/sessions"},
+	"builtin/metrics":      {"hook", "protocol", "manager", "builtin", "builtin/cancel", "builtin/sessions"},
+	"builtin/telemetry":    {"hook", "protocol", "builtin", "builtin/text", "manager"},
 
 	"daemon": {
 		"protocol", "hook", "rpc", "dialect", "manager", "child", "config", "condition", "trust", "commands", "mount", "builtin", "client", "agent", "approval", "record",
 		"builtin/cancel", "builtin/text", "builtin/secrets", "builtin/pii", "builtin/inputguard", "builtin/policy", "builtin/loop", "builtin/budget",
-		"builtin/instructions", "builtin/skills", "builtin/messages", "builtin/summarize",
+		"builtin/instructions", "builtin/skills", "builtin/messages", "builtin/summarize", "builtin/metrics", "builtin/telemetry",
 	},
 	"console": {"protocol", "client", "approval"},
 	"cmd/hookd/cli": {
@@ -122,13 +124,26 @@ var only = map[string]string{
 	"github.com/spf13/cobra":           "cmd/hookd/cli",
 	"github.com/spf13/cobra/doc":       "packaging/man",
 
-	"modernc.org/sqlite":                                   "record",
-	"github.com/landlock-lsm/go-landlock/landlock":         "child",
-	"github.com/landlock-lsm/go-landlock/landlock/syscall": "child",
-	"github.com/expr-lang/expr":                            "condition",
-	"github.com/tiktoken-go/tokenizer/codec":               "builtin/conversation",
-	"github.com/coreos/go-systemd/v22/daemon":              "daemon",
-	"github.com/coreos/go-systemd/v22/activation":          "daemon",
+	"modernc.org/sqlite":                                        "record",
+	"github.com/landlock-lsm/go-landlock/landlock":              "child",
+	"github.com/landlock-lsm/go-landlock/landlock/syscall":      "child",
+	"github.com/expr-lang/expr":                                 "condition",
+	"github.com/tiktoken-go/tokenizer/codec":                    "builtin/conversation",
+	"github.com/prometheus/client_golang/prometheus":            "builtin/metrics",
+	"github.com/prometheus/client_golang/prometheus/collectors": "builtin/metrics",
+	"github.com/prometheus/client_golang/prometheus/promhttp":   "builtin/metrics",
+	"github.com/prometheus/common/expfmt":                       "builtin/metrics",
+	"go.opentelemetry.io/otel/attribute":                        "builtin/telemetry",
+	"go.opentelemetry.io/otel/codes":                            "builtin/telemetry",
+	"go.opentelemetry.io/otel/propagation":                      "builtin/telemetry",
+	"go.opentelemetry.io/otel/trace":                            "builtin/telemetry",
+	"go.opentelemetry.io/otel/sdk/resource":                     "builtin/telemetry",
+	"go.opentelemetry.io/otel/sdk/trace":                        "builtin/telemetry",
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace":         "builtin/telemetry",
+	"go.opentelemetry.io/proto/otlp/trace/v1":                   "builtin/telemetry",
+	"google.golang.org/protobuf/proto":                          "builtin/telemetry",
+	"github.com/coreos/go-systemd/v22/daemon":                   "daemon",
+	"github.com/coreos/go-systemd/v22/activation":               "daemon",
 }
 
 // pure folders must stay free of the outside world.

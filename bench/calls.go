@@ -72,7 +72,23 @@ func inProcess(r *run) ([]Row, error) {
 	}
 	look := overFloor(recorded, recordedFloor, 0)
 	look.Work, look.AtLeast = "the same, with each decision recorded", true
-	return []Row{overFloor(work, floor, 3), look}, nil
+	kept, keptFloor, err := r.oneWith("batch", r.Calls, 0, wellKept(), toolLine("bash"))
+	if err != nil {
+		return nil, err
+	}
+	all := overFloor(kept, keptFloor, 6)
+	all.Work = "the same, with policy, metrics and the record"
+	return []Row{overFloor(work, floor, 3), look, all}, nil
+}
+
+// wellKept are "hooks" with the built-in one beside what an operator would have.
+func wellKept() object {
+	rules := []object{{"tools": []string{"rm"}, "action": "deny"}, {"kinds": []string{"file_write"}, "action": "approve"}}
+	return object{"builtins": object{
+		"bench":   object{"intercept": []string{"before_tool", "before_llm"}},
+		"policy":  object{"config": object{"default": "auto", "rules": rules}},
+		"metrics": object{},
+	}}
 }
 
 // oneChild is T2.

@@ -94,7 +94,7 @@ func Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr, nobody), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
 	if err != nil {
 		return nil, fmt.Errorf("built-in hooks: %w", err)
 	}

@@ -10,6 +10,7 @@
 //     overrides.go lets an operator outrank it, hooks.go keeps the running hooks.
 //   - people.go is where persons rule: approvals.go and sessions.go.
 //   - record.go keeps the durable record of what was decided.
+//   - metrics.go is what the built-in metrics looks up.
 //   - status.go says how everybody fares.
 //   - systemd.go keeps a service manager informed and takes its sockets.
 package daemon
@@ -24,6 +25,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -73,7 +75,8 @@ type Options struct {
 	// Recorder is shown every answer before it is sent, beside the durable record
 	// that the config asks for; nil = none. An error of either makes it a no.
 	Recorder manager.Recorder
-	// Metrics serves GET /metrics at the HTTP door; nil = there are none.
+	// Metrics serves GET /metrics at the HTTP door in the place of the built-in
+	// metrics; nil = that does, when the config has it.
 	Metrics http.Handler
 	// Version is what hookd calls its version.
 	Version string
@@ -110,6 +113,7 @@ type daemon struct {
 	door     *httpDoor // nil: the config leaves it shut
 	people   *people
 	book     *book
+	takers   *takers
 	sockets  Sockets
 	handed   inherited
 	started  time.Time
@@ -142,6 +146,11 @@ type daemon struct {
 	denied  atomic.Int64 // connections of others
 }
 
+// gcPercent is how much hookd's heap, which is small, may grow between two
+// collections. The default makes a daemon that is asked a lot collect it a
+// hundred times a second.
+const gcPercent = 200
+
 // Run serves until ctx ends, shuts down in order, and returns nil; or returns
 // why it could not start or go on.
 func Run(ctx context.Context, o Options) error {
@@ -156,8 +165,12 @@ func Run(ctx context.Context, o Options) error {
 		requests: make(chan request), refresh: make(chan struct{}, 1), news: make(chan struct{}, 1), sessions: map[*session]struct{}{},
 		mounted: map[*mount.Mounted]struct{}{}, people: &people{}, book: newBook(),
 	}
+	d.takers = d.newTakers()
+	if d.Alone && o.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	}
 	var err error
-	if d.registry, err = mount.NewRegistry(slices.Concat(shipped(o.Stderr, func() *child.Spawner { return d.spawner }), d.people.builtins(), d.book.builtins(), o.Builtins)...); err != nil {
+	if d.registry, err = mount.NewRegistry(slices.Concat(shipped(o.Stderr, func() *child.Spawner { return d.spawner }, d.takers), d.people.builtins(), d.book.builtins(), o.Builtins)...); err != nil {
 		return fmt.Errorf("built-in hooks: %w", err)
 	}
 	cfg, err := d.load()

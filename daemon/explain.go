@@ -50,7 +50,7 @@ type Explained struct {
 // asked, without starting or running any. The error is a [config.LoadError]
 // when the file can't be read as a config.
 func Explain(o ExplainOptions) ([]Explained, error) {
-	registry, err := mount.NewRegistry(slices.Concat(shipped(io.Discard, nobody), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, err := mount.NewRegistry(slices.Concat(shipped(io.Discard, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
 	if err != nil {
 		return nil, fmt.Errorf("built-in hooks: %w", err)
 	}

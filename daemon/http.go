@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -85,7 +86,7 @@ func (d *daemon) openHTTP(cfg *config.Config) (*httpDoor, error) {
 	base, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.server = &http.Server{
-		Handler: h.guard(mux), ReadHeaderTimeout: httpHeaderWait, IdleTimeout: httpIdle, MaxHeaderBytes: httpHeaders,
+		Handler: h.guard(onlyKnown(mux)), ReadHeaderTimeout: httpHeaderWait, IdleTimeout: httpIdle, MaxHeaderBytes: httpHeaders,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ErrorLog:    zap.NewStdLog(d.log.Named("http")),
 	}
@@ -218,13 +219,21 @@ func (h *httpDoor) agentEvent(w http.ResponseWriter, r *http.Request) {
 		err = errors.New("the body is empty")
 	}
 	if err == nil {
+		if err = contradiction(&q); err != nil {
+			body = nil // what it names does not count
+		}
+	}
+	if err == nil {
 		a, err = h.d.answer(r.Context(), &manager.Caller{PID: -1, UID: -1}, q)
 	}
 	if err != nil {
-		dialect, _, unknown := dialectOf(&q)
-		if unknown != nil {
-			http.Error(w, "hookd: "+unknown.Error(), http.StatusNotFound)
-			return
+		dialect := agent.Find(q.agent) // the URL's, whatever the body looks like
+		if dialect == nil {
+			var unknown error
+			if dialect, _, unknown = dialectOf(&q); unknown != nil {
+				sayNext(w, http.StatusNotFound, reasonFor(unknown), "hookd agents lists the names for AGENT in /v1/agents/AGENT/EVENT")
+				return
+			}
 		}
 		a = dialect.Unavailable(q.event, want, reasonFor(err), body)
 	}
@@ -239,6 +248,79 @@ func (h *httpDoor) agentEvent(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Type", "application/json")
 	}
 	_, _ = w.Write(out) // an agent that has gone reads nothing
+}
+
+// contradiction returns an error when the body names another agent or event than
+// the URL. The URL wins: the answer is its agent's for its event, and what the
+// body tells instead is not judged, because the agent would not read the answer.
+func contradiction(q *question) error {
+	named := agent.Find(q.agent)
+	if named == nil {
+		return nil // the URL leaves it to the body, or names nobody
+	}
+	d, warning, err := dialectOf(q)
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		return fmt.Errorf("the URL names the agent %s, and the body is one of %s", q.agent, d.Name())
+	}
+	c, err := d.Read(q.event, []byte(q.payload))
+	if err != nil {
+		return nil // whoever judges it finds the same
+	}
+	for _, row := range d.Rows() {
+		if !agent.SameEvent(row.Event, q.event) || agent.SameEvent(c.Event, q.event) || agent.SameEvent(c.Row.Event, q.event) {
+			continue
+		}
+		if c.Stage == "" || c.Stage != row.Stage { // Stop is SubagentStop in a sub-agent
+			return fmt.Errorf("the URL names the event %s, and the body another: %.64q", q.event, c.Event)
+		}
+	}
+	return nil
+}
+
+// onlyKnown answers what no route is for. There is no redirect: an agent would
+// not follow it with its payload, and go on.
+func onlyKnown(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		clean := path.Clean(r.URL.Path) == r.URL.Path
+		if pattern != "" && clean {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		rec := statusOnly{header: http.Header{}}
+		if pattern == "" { // the mux's own answer: there is no such path, or method
+			handler.ServeHTTP(&rec, r)
+		}
+		const next = "use POST /v1/agents/AGENT/EVENT, GET /v1/events or GET /metrics"
+		if rec.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", rec.header.Get("Allow"))
+			sayNext(w, rec.status, "there is no "+r.Method+" here", next)
+			return
+		}
+		sayNext(w, http.StatusNotFound, "there is nothing at this path", next)
+	})
+}
+
+// statusOnly is a response of which the status and the header count.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (s *statusOnly) Header() http.Header         { return s.header }
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+
+// sayNext refuses a request in JSON, and says what to do instead.
+func sayNext(w http.ResponseWriter, status int, text, next string) {
+	b := protocol.AppendString([]byte(`{"error":`), "hookd: "+text)
+	b = protocol.AppendString(append(b, `,"next":`...), next)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, "}\n"...))
 }
 
 func reasonFor(err error) string {
@@ -303,9 +385,14 @@ func (h *httpDoor) events(w http.ResponseWriter, r *http.Request) {
 
 // metrics serves what the built-in metrics has counted.
 func (h *httpDoor) metrics(w http.ResponseWriter, r *http.Request) {
-	if h.d.Metrics == nil {
-		http.Error(w, "hookd: there are no metrics", http.StatusNotFound)
+	handler := h.d.Metrics
+	if handler == nil && h.d.asks("metrics") {
+		handler = h.d.takers.meter.Handler()
+	}
+	if handler == nil {
+		http.Error(w, `hookd: there are no metrics: add "metrics": {} to hooks.builtins in the config`, http.StatusNotFound)
 		return
 	}
-	h.d.Metrics.ServeHTTP(w, r)
+	w.Header().Set("Cache-Control", "no-store")
+	handler.ServeHTTP(w, r)
 }

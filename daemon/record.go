@@ -147,38 +147,52 @@ func (d *daemon) closeBook(within time.Duration) {
 	}
 }
 
-// recorder is what the manager shows its answers to; nil = nobody.
+// recorder is what the manager shows its answers to.
 func (d *daemon) recorder() manager.Recorder {
-	if d.book.store == nil {
-		return d.Recorder
-	}
-	return &recorders{d.book, d.Recorder}
+	return &recorders{d.book, d.Recorder, d.takers.list()}
 }
 
-// recorders are the durable record and another recorder, which may be nil. An
-// error of either makes the answer a no.
+// recorders are the durable record and another recorder; either may be missing.
+// An error of either makes the answer a no. The takers come after them.
 type recorders struct {
-	book  *book
-	other manager.Recorder
+	book   *book
+	other  manager.Recorder // nil: none
+	takers []taker
 }
 
 // Waits tells the manager that a decision may wait for a disk.
 func (r *recorders) Waits() bool {
 	w, ok := r.other.(interface{ Waits() bool })
-	return r.book.store.Waits() || ok && w.Waits()
+	return r.book.store != nil && r.book.store.Waits() || ok && w.Waits()
 }
 
 // Record implements [manager.Recorder].
 func (r *recorders) Record(ctx context.Context, rec *manager.Record) error {
-	r.book.count(rec)
-	if r.other == nil {
-		return r.book.store.Record(ctx, rec)
-	}
-	err := r.other.Record(ctx, rec)
+	err := r.keep(ctx, rec)
 	if err != nil && rec.Err == nil {
-		rec = refused(rec, err) // what the agent will get
+		rec = refused(rec, err)
 	}
-	return errors.Join(err, r.book.store.Record(ctx, rec))
+	for _, t := range r.takers {
+		t.Take(rec)
+	}
+	return err
+}
+
+// keep shows a record to those whose error makes it a no.
+func (r *recorders) keep(ctx context.Context, rec *manager.Record) (err error) {
+	if r.other != nil {
+		if err = r.other.Record(ctx, rec); err != nil && rec.Err == nil {
+			rec = refused(rec, err) // what the agent will get
+		}
+	}
+	if r.book.store == nil {
+		return err
+	}
+	r.book.count(rec)
+	if kept := r.book.store.Record(ctx, rec); kept != nil {
+		err = errors.Join(err, kept)
+	}
+	return err
 }
 
 // refused is a record as the agent gets it, who gets a no because of err.

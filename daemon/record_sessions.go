@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookd/hookd/builtin/cancel"
 	"github.com/hookd/hookd/manager"
 	"github.com/hookd/hookd/protocol"
 	"github.com/hookd/hookd/record"
@@ -78,6 +79,7 @@ func (d *daemon) gone(s *session) {
 		}
 	}
 	d.mu.Unlock()
+	d.takers.meter.Gone(cancel.ID(s.caller.SessionID, s.caller.Name))
 	d.book.mu.Lock()
 	known := d.book.tallies[s.caller.SessionID] != nil
 	d.book.mu.Unlock()

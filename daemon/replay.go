@@ -50,7 +50,7 @@ func OpenReplay(ctx context.Context, o ReplayOptions) (*Replay, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr, nobody), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
 	if err != nil {
 		return nil, fmt.Errorf("built-in hooks: %w", err)
 	}

@@ -49,6 +49,8 @@ type SessionStatus struct {
 	CancelledBy string    `json:"cancelled_by,omitzero"`
 	CancelledAt time.Time `json:"cancelled_at,omitzero"`
 	Reason      string    `json:"reason,omitzero"`
+	// Figures are null while the built-in metrics is not in the config.
+	Figures *SessionFigures `json:"figures"`
 }
 
 // SessionDetails are what hookd knows of one session.
@@ -87,7 +89,9 @@ func (c *controller) sessionsOf(r *rpc.Request) rpc.Work {
 		case r.Method == MethodSessionsList:
 			list := []SessionStatus{}
 			for _, s := range people.table.List() {
-				list = append(list, statusOf(&s))
+				v := statusOf(&s)
+				v.Figures = c.d.takers.figures(s.ID)
+				list = append(list, v)
 			}
 			return list, nil
 		case p.Session == "":
@@ -112,6 +116,7 @@ func (c *controller) sessionsOf(r *rpc.Request) rpc.Work {
 			return nil, err
 		}
 		done.SessionDetails = people.details(&s)
+		done.Figures = c.d.takers.figures(s.ID)
 		if r.Method == MethodSessionsShow {
 			return &done.SessionDetails, nil
 		}

@@ -14,11 +14,13 @@ import (
 	"github.com/hookd/hookd/builtin/instructions"
 	"github.com/hookd/hookd/builtin/loop"
 	"github.com/hookd/hookd/builtin/messages"
+	"github.com/hookd/hookd/builtin/metrics"
 	"github.com/hookd/hookd/builtin/pii"
 	"github.com/hookd/hookd/builtin/policy"
 	"github.com/hookd/hookd/builtin/secrets"
 	"github.com/hookd/hookd/builtin/skills"
 	"github.com/hookd/hookd/builtin/summarize"
+	"github.com/hookd/hookd/builtin/telemetry"
 	"github.com/hookd/hookd/builtin/text"
 	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/mount"
@@ -45,7 +47,7 @@ const (
 // through which people rule (people.go) and those that write the record. What
 // they count outlives reloads. spawner returns who starts processes; nil: nobody
 // does.
-func shipped(stderr io.Writer, spawner func() *child.Spawner) []mount.Builtin {
+func shipped(stderr io.Writer, spawner func() *child.Spawner, takers *takers) []mount.Builtin {
 	key := text.NewKey() // of hashes, where a config names none: one for each start
 	calls, ledger := loop.NewTable(0), budget.NewLedger(0)
 	given, offered, summaries := instructions.NewTable(0), skills.NewTable(0), summarize.NewTable(0)
@@ -89,7 +91,17 @@ func shipped(stderr io.Writer, spawner func() *child.Spawner) []mount.Builtin {
 		{
 			Name: "summarize", Priority: firstSummarize, Validate: summarize.Validate, Events: summarize.Events(),
 			New: func(c mount.BuiltinContext) (any, error) {
-				return summarize.New(c.Config, c.Folder, summaries, runOnce(spawner, c.Name, c.Folder), &http.Client{}, summarize.Metrics{}, c.Log)
+				return summarize.New(c.Config, c.Folder, summaries, runOnce(spawner, c.Name, c.Folder), &http.Client{}, takers.summaries(), c.Log)
+			},
+		},
+		{
+			Name: "metrics", Validate: metrics.Validate, Events: metrics.Events(),
+			New: func(c mount.BuiltinContext) (any, error) { return metrics.New(c.Config, c.Folder, takers.meter, c.Log) },
+		},
+		{
+			Name: "telemetry", Validate: telemetry.Validate, Events: telemetry.Events(),
+			New: func(c mount.BuiltinContext) (any, error) {
+				return telemetry.New(c.Config, c.Folder, takers.traces, c.Log)
 			},
 		},
 		{

@@ -33,7 +33,7 @@ for target in "${targets[@]}"; do
   cp -r "$work/share" schema "$dir/"
   mkdir -p "$dir/docs" && cp docs/*.md "$dir/docs/"
   mkdir -p "$dir/examples/hooks" && cp examples/hooks/*.py examples/hooks/*.mjs examples/hooks/*.sh "$dir/examples/hooks/"
-  mkdir -p "$dir/packaging" && cp -r packaging/systemd packaging/launchd "$dir/packaging/"
+  mkdir -p "$dir/packaging" && cp -r packaging/systemd packaging/launchd packaging/grafana "$dir/packaging/"
   tar --create --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --format=ustar -C "$work" "$name" |
     gzip -9n >"$out/$name.tar.gz"
   if [ "${SBOM:-1}" != 0 ]; then

@@ -7,7 +7,7 @@ import (
 )
 
 // maxIdle is how many goroutines wait for the next request.
-const maxIdle = 8
+const maxIdle = 32
 
 // workers are the goroutines that answer requests. A few stay for the next
 // request, because a new one has to grow its stack first.

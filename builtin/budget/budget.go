@@ -111,7 +111,7 @@ func (b *Budget) Observe(_ context.Context, ev *hook.Event) error {
 	if ev.Kind != protocol.EventLLMResponse || ev.Source != "agent" {
 		return nil // hookd makes the event of the stage, where it was counted
 	}
-	u, ok := readUsage(ev.Payload)
+	u, ok := sessions.ReadUsage(ev.Payload)
 	if !ok {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (b *Budget) Intercept(_ context.Context, req *protocol.Request) (protocol.D
 		if !req.DryRun {
 			response := req.Subject.Get("response")
 			e := &entry{key: key, model: first(modelOf(response), model)}
-			if u, ok := readUsage(response); ok {
+			if u, ok := sessions.ReadUsage(response); ok {
 				e.usage = &u
 			}
 			b.write(e)

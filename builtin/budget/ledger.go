@@ -82,7 +82,7 @@ type entry struct {
 	// model is that of a request that begins; "" says nothing.
 	model string
 	// usage is what the model has used; event says which way that was told.
-	usage *usage
+	usage *sessions.Usage
 	event bool
 	price func(model string) (price, bool) // nil: nothing has a price
 }
@@ -111,19 +111,19 @@ func (l *Ledger) write(e *entry) (session, day Used, unpriced string) {
 
 // charge adds what a model has used.
 func (a *account) charge(e *entry) {
-	bill, cost := &a.atStage, 0.0
+	bill, charged := &a.atStage, 0.0
 	if e.event {
 		bill = &a.inEvents
 	}
 	if e.price != nil {
 		if p, ok := e.price(a.model); ok {
-			cost = e.usage.cost(p)
+			charged = cost(e.usage, p)
 		} else if a.unpriced = a.model; a.unpriced == "" {
 			a.unpriced = "?"
 		}
 	}
-	bill.tokens += e.usage.tokens()
-	bill.cost += cost
+	bill.tokens += e.usage.Tokens()
+	bill.cost += charged
 	a.used.Tokens = max(a.used.Tokens, bill.tokens)
 	a.used.Cost = max(a.used.Cost, bill.cost)
 }

@@ -234,6 +234,16 @@ func mask(ts *testscript.TestScript, neg bool, args []string) {
 		{`\d{4}-\d\d-\d\dT[\d:]+Z`, "TIME"},
 		{`\([\d.]+(µs|ms|s)\)`, "(TOOK)"},
 		{`it (ended with|was killed by) [\w ]+`, "it ended"}, // how a hook ended is said when it is known in time
+		{`\d{4}-\d\d-\d\d [\d:.]+`, "TIME"},
+		{`took [\d.]+(µs|ms|s)`, "took SOME"},
+		{`(?m)TOOK +(.*)$`, "TOOK  $1"}, // a column as wide as what is in it
+		{`  +[\d.]+(µs|ms|s) +-`, "  SOME  -"},
+		{`\bprocess \d+`, "process PID"},
+		{`(?m)^hash( +)[0-9a-f]{64}`, "hash${1}HASH"},
+		{`\b[a-z]{4}-[a-z]{4}-\d\d\b`, "TICKET"},
+		{`\b\d+ s left`, "N s left"},
+		{`\S+ \(uid \d+\)`, "SOMEBODY"},
+		{`uid \d+`, "uid UID"},
 		{`(pid|-9|redact|review-gate|dry-run|on-call|notify) \d+`, "$1 PID"},
 	} {
 		text = regexp.MustCompile(m[0]).ReplaceAllString(text, m[1])

@@ -31,7 +31,10 @@ built-in cancel in the config:
 A session is running, waiting_approval (a call of it waits for a person), or
 cancelled. It is known by the id that its agent gives it; an agent that gives
 none is known by its name, as @NAME. It leaves the list when the agent says that
-it has ended, or when nothing was heard of it for an hour.`,
+it has ended, or when nothing was heard of it for an hour.
+
+With the built-in metrics, --json and show have figures of each session: steps
+(calls of models), tool calls, tokens in and out, errors, and denials.`,
 		Example: `  hookd sessions
   hookd sessions show s-81
   hookd sessions cancel s-81 --reason 'it runs in circles'
@@ -126,6 +129,7 @@ func (a *app) printSession(s *daemon.SessionDetails) error {
 	}
 	fmt.Fprintf(a.out, "session  %s\nagent    %s\nstate    %s\nsince    %s\nlast     %s\ncalls    %d, aborted %d\ntokens   %s\nerrors   %d\n",
 		console.Escape(s.Session), dash(s.Agent), state, s.Since.Local().Format(time.DateTime), lastOf(&s.SessionStatus), s.Calls, s.Aborted, tokens(s.Tokens), s.Errors)
+	a.printFigures(s.Figures)
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	if len(s.Stages) > 0 {
 		fmt.Fprintln(w, "\nSTAGE\tASKED")
@@ -149,6 +153,24 @@ func (a *app) printSession(s *daemon.SessionDetails) error {
 		fmt.Fprintf(a.out, "\n%s waits for an answer: %s, %s\n", a.paint(a.out, yellow, t.ID), console.Escape(t.Tool), console.Left(time.Until(t.Expires)))
 	}
 	return nil
+}
+
+// printFigures prints what the built-in metrics has counted of a session.
+func (a *app) printFigures(f *daemon.SessionFigures) {
+	switch {
+	case f == nil:
+		fmt.Fprintln(a.out, `figures  none: add "metrics": {} to hooks.builtins in the config`)
+		return
+	case f.Started.IsZero():
+		fmt.Fprintln(a.out, "figures  none yet")
+		return
+	}
+	unsplit := ""
+	if f.TokensUnsplit > 0 {
+		unsplit = fmt.Sprintf(", %d not told apart", f.TokensUnsplit)
+	}
+	fmt.Fprintf(a.out, "figures  since %s, last %s\n         steps %d, tool calls %d, tokens in %d, out %d%s, errors %d, denials %d\n",
+		f.Started.Local().Format(time.DateTime), ago(f.Last), f.Steps, f.ToolCalls, f.TokensIn, f.TokensOut, unsplit, f.Errors, f.Denials)
 }
 
 func (a *app) cancelCommand() *cobra.Command {
