@@ -90,7 +90,7 @@ func targets() []target {
 		{"T2", "one Go child that continues, 200 B", oneChild, true},
 		{"T3", "three Go children, 200 B", threeChildren, true},
 		{"T4", "model request of 1 MB, one Go child", largeCall, true},
-		{"T5", "64 agents at once, in-process hook", manyAgents, false},
+		{"T5", "64 agents at once, quick in-process hook", manyAgents, false},
 		{"T6", "p99 beside a hung and a crashing hook", badNeighbours, false},
 		{"T7", "memory", memory, false},
 		{"T8", "10 observers, one stuck, 10,000 events/s", observers, false},

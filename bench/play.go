@@ -79,6 +79,7 @@ func playDaemon(ctx context.Context, config string) error {
 	}()
 	return daemon.Run(ctx, daemon.Options{ConfigPath: config, Helper: child.Main(), Alone: true, Builtins: []mount.Builtin{
 		{Name: "bench", New: func(mount.BuiltinContext) (any, error) { return player("continue"), nil }},
+		{Name: "bench-quick", New: func(mount.BuiltinContext) (any, error) { return quick{player("continue")}, nil }},
 		{Name: "bench-slow", New: func(mount.BuiltinContext) (any, error) { return player("slow"), nil }},
 	}, Version: "bench"})
 }
@@ -114,6 +115,12 @@ func obey(orders io.Reader, answers io.Writer) error {
 // slowHook is how long a slow hook takes: so long that the calls of all agents
 // wait for it at once.
 const slowHook = 500 * time.Millisecond
+
+// quick is a hook that never waits, as most of those that ship.
+type quick struct{ player }
+
+// Quick implements [hook.Quick].
+func (quick) Quick() {}
 
 // player is a hook that does always the same.
 type player string

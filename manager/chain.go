@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/hookd/hookd/hook"
+	"github.com/hookd/hookd/internal/lazycontext"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -175,7 +176,8 @@ func (c clock) start(ctx context.Context) (context.Context, context.CancelFunc) 
 	if c.limit == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, c.limit, c.cause)
+	l := lazycontext.WithDeadline(ctx, time.Now().Add(c.limit), c.cause)
+	return l, l.Release
 }
 
 func (r *run) passDisabled() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookd/hookd/internal/lazycontext"
 	"github.com/hookd/hookd/protocol"
 	"github.com/hookd/hookd/rpc"
 )
@@ -48,8 +49,8 @@ func (s *server) call(caller context.Context, stage *protocol.StageInfo, params 
 	req.Timeout, req.DeadlineMS = time.Duration(req.DeadlineMS)*time.Millisecond, 0
 	ctx := caller
 	if req.Timeout > 0 && !s.roles.Quick {
-		l := &limited{caller: caller, at: time.Now().Add(req.Timeout)}
-		defer l.release()
+		l := lazycontext.WithDeadline(caller, time.Now().Add(req.Timeout), errDeadline)
+		defer l.Release()
 		ctx = l
 	}
 	answer, err := s.ask(ctx, req)
