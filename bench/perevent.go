@@ -27,33 +27,30 @@ func perEvent(r *run) ([]Row, error) {
 		}
 		return nil, nil
 	}
-	h, err := r.start(object{"processes": object{"rule": r.hook("rule", nil)}})
+	rule := object{"kinds": []string{"shell"}, "if": "command contains 'rm -rf /'", "action": "deny", "reason": "deletes everything"}
+	ask, stop, err := r.agentsHook(program, object{"builtins": object{"policy": object{"config": object{"default": "auto", "rules": []object{rule}}}}})
 	if err != nil {
 		return nil, err
 	}
-	defer h.stop()
-	call := 0
-	ask := newSeries(func() error {
-		call++ // the same call twice would get the first answer
-		payload := fmt.Appendf(nil, eventPayload, call)
-		out, err := runOnce(program, []string{"--agent", "claude", "--event", "PreToolUse", "--socket", h.agents}, payload)
-		if err == nil && !bytes.Contains(out, []byte(`"permissionDecision":"deny"`)) {
-			err = fmt.Errorf("%s answered %q", thinProgram, out)
-		}
-		return err
-	})
+	defer stop()
+	process, stop, err := r.agentsHook(program, object{"processes": object{"rule": r.hook("rule", nil)}})
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	nothing, err := child.Resolve("true", "")
 	if err != nil {
 		return nil, err
 	}
 	floor := newSeries(func() error { _, err := runOnce(nothing, nil, nil); return err })
-	if err := r.inTurn(r.share(50, 20), ask, floor); err != nil {
+	if err := r.inTurn(r.share(50, 20), ask, floor, process); err != nil {
 		return nil, err
 	}
-	rows := []Row{{
-		Work: "hookd-hook asks and answers, against starting /bin/true", Floor: round(floor.p(0.5), 0), P50: round(ask.p(0.5), 0), P99: round(ask.p(0.99), 0),
-		Ratio: round(ask.p(0.5)/floor.p(0.5), 2), Unit: "× floor", Target: 3,
-	}}
+	row := func(work string, s *series) Row {
+		return Row{Work: work, Floor: round(floor.p(0.5), 0), P50: round(s.p(0.5), 0), P99: round(s.p(0.99), 0), Ratio: round(s.p(0.5)/floor.p(0.5), 2), Unit: "× floor"}
+	}
+	rows := []Row{row("hookd-hook and a policy, against starting /bin/true", ask), row("the same, with a hook process in Go", process)}
+	rows[0].Target, rows[1].AtLeast = 3, true
 	for _, v := range rivals() {
 		path, err := v.find()
 		if v.name != "python" || err != nil {
@@ -74,6 +71,25 @@ func perEvent(r *run) ([]Row, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// agentsHook is a call that a coding agent makes through the program, and that a
+// daemon with these "hooks" denies.
+func (r *run) agentsHook(program string, hooks object) (s *series, stop func(), err error) {
+	h, err := r.start(hooks)
+	if err != nil {
+		return nil, nil, err
+	}
+	call := 0
+	return newSeries(func() error {
+		call++ // the same call twice would get the first answer
+		payload := fmt.Appendf(nil, eventPayload, call)
+		out, err := runOnce(program, []string{"--agent", "claude", "--event", "PreToolUse", "--socket", h.agents}, payload)
+		if err == nil && !bytes.Contains(out, []byte(`"permissionDecision":"deny"`)) {
+			err = fmt.Errorf("%s answered %q", thinProgram, out)
+		}
+		return err
+	}), h.stop, nil
 }
 
 // pythonHook is a hook as people write them for a coding agent.
