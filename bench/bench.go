@@ -34,7 +34,7 @@ type Options struct {
 	// counts. 0 means once.
 	Tries int
 	// Spread lets the processes use all cores. Otherwise what is about the time
-	// of one call at a time (T0 to T4) has one core, where the system can do that.
+	// of one call at a time (T0 to T4, T10) has one core, where the system can do that.
 	Spread bool
 	// Progress, when set, is told what is being measured.
 	Progress func(id, work string)
@@ -95,7 +95,7 @@ func targets() []target {
 		{"T7", "memory", memory, false},
 		{"T8", "10 observers, one stuck, 10,000 events/s", observers, false},
 		{"T9", "start, and reload under load, 8 Go hooks", startAndReload, false},
-		{"T10", "a process per event, the same decision", processPerEvent, false},
+		{"T10", "a process per event, the same decision", processPerEvent, true},
 		{"T11", "allocations, in-process hook", allocations, false},
 		{"T14", "hookd-hook, a process per event of a coding agent", perEvent, false},
 	}

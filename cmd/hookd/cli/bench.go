@@ -61,7 +61,7 @@ T10 compares with starting a process per event, by what is installed of
 	f.BoolVar(&b.quick, "quick", false, "measure a twentieth, to see it work")
 	f.StringSliceVar(&b.Only, "only", nil, "measure these targets only, such as T0,T2")
 	f.StringSliceVar(&b.Against, "against", nil, "for T10: compare with these only: "+strings.Join(bench.Rivals(), ", "))
-	f.BoolVar(&b.Spread, "spread", false, "let single calls (T0 to T4) use all cores too; figures then vary more")
+	f.BoolVar(&b.Spread, "spread", false, "let single calls (T0 to T4, T10) use all cores too; figures then vary more")
 	f.StringVar(&b.grow, "grow", "", "measure instead how cost grows with one of "+strings.Join(bench.Axes(), ", "))
 	f.StringVar(&b.svg, "svg", "", "with --grow: draw it into this file too")
 	return cmd
