@@ -13,7 +13,7 @@ const (
 	maxOpenFiles = 1024
 	maxFileSize  = 1 << 30 // bytes of a file that it writes
 	oomScoreAdj  = 500     // the kernel kills it before hookd when memory runs out
-	nice         = 5       // of a child that nobody waits for
+	nice         = 10      // of a child that nobody waits for
 )
 
 // measure is one thing that the helper does to itself.

@@ -119,7 +119,7 @@ func TestBackgroundChildHasALowerPriority(t *testing.T) {
 		want := own // the system call counts the other way round
 		if background {
 			want = 20 - nice
-			require.Contains(t, p.Confinement().Active, "nice=5")
+			require.Contains(t, p.Confinement().Active, "nice=10")
 		}
 		require.Equal(t, want, got)
 		p.Stop(t.Context())

@@ -201,7 +201,11 @@ type visits struct {
 
 // besides compares visits beside faults with those before them (I6).
 func (v *visits) besides(alone *visits) error {
-	return invariant.Beside(&alone.took, &v.took, max(v.lag, alone.lag))
+	lag := 4 * max(v.lag, alone.lag) // a call waits for a processor four times: agent, hookd, hook, hookd, agent
+	if raced {
+		lag += 10 * invariant.MayCost
+	}
+	return invariant.Beside(&alone.took, &v.took, lag)
 }
 
 // visit asks a healthy hook again and again until end is called, which fails

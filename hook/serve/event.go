@@ -15,9 +15,10 @@ import (
 	"github.com/hookd/hookd/protocol"
 )
 
-// observerQueue is how many events may wait for the hook. More are lost, the
-// newest first, and the next event says how many.
-const observerQueue = 1024
+// observerQueue is how many events may wait for the hook: more than a pipe
+// holds, so that all that hookd has written is read at once after a pause. More
+// are lost, the newest first, and the next event says how many.
+const observerQueue = 8192
 
 // observer feeds the hook its events, apart from the calls.
 type observer struct {

@@ -90,7 +90,7 @@ func TestASlowObserverLosesItsNewestEvents(t *testing.T) {
 		close(goOn)
 		synctest.Wait()
 		require.Len(t, got, observerQueue+2)
-		require.Equal(t, "1024/0", got[observerQueue])
+		require.Equal(t, fmt.Sprintf("%d/0", observerQueue), got[observerQueue])
 		require.Equal(t, "5002/5", got[observerQueue+1], "two lost here and three before")
 	})
 }
