@@ -50,7 +50,7 @@ FUZZTIME ?= 10m
 FUZZJOBS ?= 2
 fuzz:
 	@grep -rEo '^func Fuzz\w+' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:func (Fuzz\w+)$$|\1 \2|' | sort | \
-		xargs -n 2 -P $(FUZZJOBS) sh -c 'out=$$(go test "$$0" -run "^$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1 2>&1) && echo "ok  $$1 in $$0" || { echo "$$1 in $$0:"; echo "$$out"; exit 255; }'
+		xargs -n 2 -P $(FUZZJOBS) .ci/fuzz $(FUZZTIME)
 
 # Rewrites golden files and schemas after a wanted change; read the diff.
 update:

@@ -224,6 +224,15 @@ func (b *book) tell(record func(s *record.Store) error) {
 	_ = record(b.store) // see above
 }
 
+// undelivered records that an agent did not get the answer to a request.
+func (b *book) undelivered(c *manager.Caller, req *protocol.Request, reason error) {
+	b.tell(func(s *record.Store) error {
+		return s.Undelivered(&record.Undelivered{
+			Session: cmp.Or(req.MetaString("session_id"), c.SessionID), Stage: req.Stage.Name, CallID: req.CallID, PID: c.PID, Reason: reason.Error(),
+		})
+	})
+}
+
 // rulerKey is where a context holds who has asked for a change.
 type rulerKey struct{}
 

@@ -210,6 +210,36 @@ func TestWhatIsRecorded(t *testing.T) {
 
 // What people have said outlives hookd: rules, cancelled sessions, and that a
 // ticket that nobody has answered is a no.
+// An agent that leaves without its answers does not pass for one that got them.
+func TestUndeliveredIsRecorded(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, `{"limits": {"max_in_flight": 4096}, "hooks": {"builtins": {"policy": {"config": {"default": "auto"}}}}}`)
+	got := d.dial(t)
+	got.ask("hook.before_tool", `{"tool":"bash","call_id":"got","arguments":{"command":"ls"}}`)
+	deaf, err := net.Dial("unix", d.sockets.Agents)
+	require.NoError(t, err)
+	for i := range 4000 { // more answers than the socket takes
+		_, err = fmt.Fprintf(deaf, `{"jsonrpc":"2.0","id":%d,"method":"hook.before_tool","params":{"tool":"bash","call_id":"c%d","arguments":{"command":"ls"}}}`+"\n", i, i)
+		require.NoError(t, err)
+	}
+	require.NoError(t, deaf.Close())
+	path := d.recordPath()
+	until(t, "it is recorded", func() bool {
+		r, err := durable.OpenReader(path)
+		require.NoError(t, err)
+		defer r.Close()
+		lost := false
+		for dec, err := range r.Query(t.Context(), durable.Filter{}) {
+			require.NoError(t, err)
+			lost = lost || dec.Undelivered && dec.Error != ""
+			require.False(t, dec.CallID == "got" && dec.Undelivered)
+		}
+		return lost
+	})
+	require.NoError(t, d.stop())
+	verified(t, path)
+}
+
 func TestPeoplesWordIsKept(t *testing.T) {
 	config := writeConfig(t, people(""))
 	where := filepath.Dir(config)

@@ -36,7 +36,7 @@ func (h handler) Handle(context.Context, *jsonrpc2.Conn, *jsonrpc2.Request) {
 		return
 	}
 	if err := p.admit(r); err != nil {
-		p.reply(r, nil, err)
+		p.reply(r, Work{}, nil, err)
 		return
 	}
 	w, err := p.accept(r)
@@ -88,7 +88,7 @@ func (p *Peer) answer(r *Request, w Work, result []byte, err *protocol.Error) {
 	delete(p.open, r.ID)
 	p.inFlight--
 	p.mu.Unlock()
-	p.reply(r, result, err)
+	p.reply(r, w, result, err)
 	p.mu.Lock()
 	p.unanswered--
 	var idle []func()
@@ -104,11 +104,14 @@ func (p *Peer) answer(r *Request, w Work, result []byte, err *protocol.Error) {
 	}
 }
 
-func (p *Peer) reply(r *Request, result []byte, err *protocol.Error) {
+func (p *Peer) reply(r *Request, w Work, result []byte, err *protocol.Error) {
 	if p.ctx.Err() != nil {
+		if w.Undelivered != nil {
+			w.Undelivered(p.Err())
+		}
 		return
 	}
-	m := &message{}
+	m := &message{lost: w.Undelivered}
 	if err != nil {
 		m.encodeError(r.ID, err)
 	} else {

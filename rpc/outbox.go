@@ -26,8 +26,9 @@ const (
 // and closing.
 type message struct {
 	head, body []byte
-	patient    bool       // a notification: others overtake it
-	done       chan error // when set, told how it ended; it has room for that
+	patient    bool        // a notification: others overtake it
+	done       chan error  // when set, told how it ended; it has room for that
+	lost       func(error) // when set, called when it was not written
 }
 
 var closing = []byte("}\n")
@@ -39,12 +40,17 @@ func (m *message) size() int {
 	return len(m.head) + len(m.body) + len(closing)
 }
 
-// ended tells the one that waits for the message, and lets go of its bytes.
-func (m *message) ended(err error) {
+// ended tells the one that waits for the message, and lets go of its bytes. What
+// it adds to later is to be called without a lock.
+func (m *message) ended(err error, later []func()) []func() {
 	m.head, m.body = nil, nil
 	if m.done != nil {
 		m.done <- err
 	}
+	if m.lost != nil && err != nil {
+		later = append(later, func() { m.lost(err) })
+	}
+	return later
 }
 
 // encodeRequest makes the line of a call, or of a notification when id is zero.
@@ -353,22 +359,22 @@ func (o *outbox) finish() bool {
 		o.close(o.wrote)
 	}
 	o.mu.Lock()
+	var later []func()
 	for _, m := range o.batch {
-		m.ended(o.err)
+		later = m.ended(o.err, later)
 	}
 	o.batch, o.iov = emptied(o.batch), emptied(o.iov)
-	if o.err == nil && o.take() {
-		o.mu.Unlock()
-		return true
+	more := o.err == nil && o.take()
+	if !more {
+		o.busy = false
+		later = append(later, o.idle...)
+		o.idle = nil
 	}
-	o.busy = false
-	idle := o.idle
-	o.idle = nil
 	o.mu.Unlock()
-	for _, f := range idle {
+	for _, f := range later {
 		f()
 	}
-	return false
+	return more
 }
 
 // whenIdle calls f as soon as everything is written, or never will be.
@@ -392,16 +398,16 @@ func (o *outbox) close(reason error) {
 		return
 	}
 	o.err = closedBy(reason)
+	var later []func()
 	for _, m := range slices.Concat(o.urgent, o.patient) {
-		m.ended(o.err)
+		later = m.ended(o.err, later)
 	}
 	o.urgent, o.patient, o.queued = nil, nil, 0
-	var idle []func()
 	if !o.busy { // else the one that is tells them
-		idle, o.idle = o.idle, nil
+		later, o.idle = append(later, o.idle...), nil
 	}
 	o.mu.Unlock()
-	for _, f := range idle {
+	for _, f := range later {
 		f()
 	}
 	o.closed(reason)

@@ -62,6 +62,10 @@ type Work struct {
 	// Inline says that Run does not wait: it runs on the read loop, in order,
 	// which saves a hand-off to a goroutine. It can't be cancelled by the peer.
 	Inline bool
+	// Undelivered is called when the answer was not written, with the reason; nil =
+	// nobody wants to know. It must not wait. What was written need not have been
+	// read.
+	Undelivered func(reason error)
 	// Last closes the peer as soon as the answer is written.
 	Last bool
 }
@@ -438,7 +442,14 @@ func (p *Peer) send(m *message) error {
 // sendAnswer is send for what nobody can be told an error of. A peer that
 // leaves its answers unread is closed.
 func (p *Peer) sendAnswer(m *message) {
-	if err := p.send(m); errors.Is(err, ErrOverloaded) {
+	err := p.send(m)
+	if err == nil {
+		return
+	}
+	if m.lost != nil {
+		m.lost(err)
+	}
+	if errors.Is(err, ErrOverloaded) {
 		p.Fail(fmt.Errorf("%w: %w", ErrSlowReader, err))
 	}
 }

@@ -3,9 +3,12 @@ package rpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -316,3 +319,67 @@ func (f *failing) Close() error {
 }
 
 func (f *failing) Addr() net.Addr { return nil }
+
+// Whoever answers is told when the answer was not written, once, for whatever
+// reason.
+func TestUndelivered(t *testing.T) {
+	for name, test := range map[string]struct {
+		inline bool
+		ends   func(p *Peer, w *wire, release func())
+		lost   []int
+		reason error
+	}{
+		"read":     {true, func(*Peer, *wire, func()) {}, nil, nil},
+		"not read": {true, func(*Peer, *wire, func()) { time.Sleep(6 * time.Second) }, []int{1, 2, 3}, ErrSlowReader},
+		"gone":     {false, func(_ *Peer, w *wire, release func()) { w.Close(); release() }, []int{1, 2, 3}, ErrClosed},
+		"shut": {false, func(p *Peer, _ *wire, release func()) {
+			p.Fail(ErrShutdown)
+			synctest.Wait()
+			release()
+		}, []int{1, 2, 3}, ErrShutdown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var lost []int
+				release := make(chan struct{})
+				p, w := startPiped(t, Options{Handler: handlerFunc(func(r *Request) Work {
+					var n int
+					_, err := fmt.Sscan(r.Method, &n)
+					require.NoError(t, err)
+					return Work{
+						Inline: test.inline,
+						Run: func(context.Context) ([]byte, error) {
+							if !test.inline {
+								<-release
+							}
+							return []byte(`{}`), nil
+						},
+						Undelivered: func(reason error) {
+							mu.Lock()
+							defer mu.Unlock()
+							lost = append(lost, n)
+							require.ErrorIs(t, reason, test.reason)
+						},
+					}
+				})})
+				for n := range 3 {
+					w.send(request(n+1, fmt.Sprint(n+1), `{}`))
+				}
+				synctest.Wait()
+				if test.lost == nil {
+					for range 3 {
+						w.read()
+					}
+				}
+				test.ends(p, w, func() { close(release) })
+				require.NoError(t, p.Close())
+				synctest.Wait()
+				mu.Lock()
+				defer mu.Unlock()
+				slices.Sort(lost)
+				require.Equal(t, test.lost, lost)
+			})
+		})
+	}
+}

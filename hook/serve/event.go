@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookd/hookd/hook"
+	"github.com/hookd/hookd/internal/lazycontext"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -58,14 +59,14 @@ func (o *observer) run(ctx context.Context) {
 }
 
 func (o *observer) observe(ctx context.Context, ev *hook.Event) {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
+	limited := lazycontext.WithDeadline(ctx, time.Now().Add(o.timeout), context.DeadlineExceeded)
+	defer limited.Release()
 	defer func() {
 		if p := recover(); p != nil {
 			o.log.Printf("panic in Observe(%s): %v\n%s", ev.Kind, p, debug.Stack())
 		}
 	}()
-	if err := o.hook.Observe(ctx, ev); err != nil {
+	if err := o.hook.Observe(limited, ev); err != nil {
 		o.log.Printf("observe %s: %v", ev.Kind, err)
 	}
 }
