@@ -25,6 +25,7 @@ import (
 	"github.com/hookd/hookd/config"
 	"github.com/hookd/hookd/manager"
 	"github.com/hookd/hookd/protocol"
+	"github.com/hookd/hookd/rpc"
 )
 
 // The HTTP door is for agents that can post their hooks to a URL, for front
@@ -166,17 +167,21 @@ func (h *httpDoor) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+		refuse := func(status int, why string) {
+			h.d.denied.Add(1)
+			h.d.book.turnedAway(rpc.Creds{PID: -1, UID: -1}, errors.New("HTTP: "+why))
+			http.Error(w, "hookd: "+why, status)
+		}
 		switch {
 		case !h.knownHost(r.Host):
-			http.Error(w, "hookd: unknown host", http.StatusForbidden)
+			refuse(http.StatusForbidden, "unknown host")
 			return
 		case len(r.Header.Values("Origin")) > 0:
-			http.Error(w, "hookd: not for web pages", http.StatusForbidden)
+			refuse(http.StatusForbidden, "not for web pages")
 			return
 		case !bearer || subtle.ConstantTimeCompare(sum[:], h.token[:]) != 1:
-			h.d.denied.Add(1)
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "hookd: the bearer token is missing or wrong; it stands in http.token_file", http.StatusUnauthorized)
+			refuse(http.StatusUnauthorized, "the bearer token is missing or wrong; it stands in http.token_file")
 			return
 		}
 		select {
