@@ -218,7 +218,7 @@ func TestUndeliveredIsRecorded(t *testing.T) {
 	got.ask("hook.before_tool", `{"tool":"bash","call_id":"got","arguments":{"command":"ls"}}`)
 	deaf, err := net.Dial("unix", d.sockets.Agents)
 	require.NoError(t, err)
-	for i := range 4000 { // more answers than the socket takes
+	for i := range 800 { // more answers than the socket takes
 		_, err = fmt.Fprintf(deaf, `{"jsonrpc":"2.0","id":%d,"method":"hook.before_tool","params":{"tool":"bash","call_id":"c%d","arguments":{"command":"ls"}}}`+"\n", i, i)
 		require.NoError(t, err)
 	}

@@ -264,8 +264,9 @@ func (s *Store) Undelivered(u *Undelivered) error {
 // find returns the number of the decision that is meant; NULL when none fits.
 func (w *writer) find(u *Undelivered) driver.Value {
 	pid, _ := peer(u.PID, 0)
-	seq, err := w.conn.number(`SELECT max(seq) FROM decisions WHERE time > ? AND session IS ? AND stage = ?
-		AND (? IS NULL OR call_id = ?) AND (? IS NULL OR pid = ?)`,
+	// From the last one back, since it was decided just now.
+	seq, err := w.conn.number(`SELECT seq FROM decisions WHERE time > ? AND session IS ? AND stage = ?
+		AND (? IS NULL OR call_id = ?) AND (? IS NULL OR pid = ?) ORDER BY seq DESC LIMIT 1`,
 		w.opts.Now().Add(-time.Hour).UnixMicro(), id(u.Session), string(u.Stage), id(u.CallID), id(u.CallID), pid, pid)
 	if err != nil || seq == 0 {
 		return nil
