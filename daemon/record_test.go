@@ -225,6 +225,9 @@ func TestUndeliveredIsRecorded(t *testing.T) {
 	require.NoError(t, deaf.Close())
 	path := d.recordPath()
 	until(t, "it is recorded", func() bool {
+		if d.status(t).Record.Queued > 0 {
+			return false
+		}
 		r, err := durable.OpenReader(path)
 		require.NoError(t, err)
 		defer r.Close()

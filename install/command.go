@@ -109,6 +109,9 @@ func (c Call) Argv() []string {
 	return append(argv, c.Flags...)
 }
 
+// valued are the other flags of hookd-hook that are followed by a value.
+func valued() []string { return []string{"--socket", "--on-unavailable", "--timeout", "--max-bytes"} }
+
 // readCall finds out whether a list of arguments is a call of hookd-hook.
 func readCall(argv []string) (Call, bool) {
 	var c Call
@@ -125,6 +128,10 @@ func readCall(argv []string) (Call, bool) {
 		name, value, joined := strings.Cut(rest[i], "=")
 		if name != "--agent" && name != "--event" {
 			c.Flags = append(c.Flags, rest[i])
+			if i+1 < len(rest) && !joined && slices.Contains(valued(), name) {
+				i++ // whatever the value looks like
+				c.Flags = append(c.Flags, rest[i])
+			}
 			continue
 		}
 		if !joined {
