@@ -194,6 +194,8 @@ type Entry struct {
 	Mode            hook.Mode
 	// When is empty when the entry does not say it.
 	When hook.When
+	// Timed says that the entry has a timeout_ms of its own.
+	Timed bool
 	// OwnTimeout is what timeout_ms of a built-in says that names no stages under
 	// intercept: the limit for whatever it does. 0 = nothing.
 	OwnTimeout time.Duration

@@ -273,6 +273,7 @@ func (b *builder) entry(source hook.Source, name hookName, f *entry, d *Defaults
 func (e *Entry) timeouts(f *entry, d *Defaults) {
 	e.Timeout, e.ApprovalTimeout, e.ObserverTimeout = d.InterceptorTimeout, d.ApprovalTimeout, d.ObserverTimeout
 	if f.TimeoutMS != nil {
+		e.Timed = true
 		// A built-in that does not say where it intercepts may do so anywhere.
 		anywhere := e.Source == hook.InProcess && e.Intercept == nil
 		switch {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/hookd/hookd/builtin"
 	"github.com/hookd/hookd/builtin/budget"
@@ -89,7 +90,7 @@ func shipped(stderr io.Writer, spawner func() *child.Spawner, takers *takers) []
 			New: func(c mount.BuiltinContext) (any, error) { return messages.New(c.Config, c.Log) },
 		},
 		{
-			Name: "summarize", Priority: firstSummarize, Validate: summarize.Validate, Events: summarize.Events(),
+			Name: "summarize", Priority: firstSummarize, Timeout: 20 * time.Second, Validate: summarize.Validate, Events: summarize.Events(),
 			New: func(c mount.BuiltinContext) (any, error) {
 				return summarize.New(c.Config, c.Folder, summaries, runOnce(spawner, c.Name, c.Folder), &http.Client{}, takers.summaries(), c.Log)
 			},

@@ -27,7 +27,8 @@ type Mounted struct {
 	process *process // nil for a built-in
 
 	value    any // the built-in
-	priority int // its own, where the entry does not say
+	priority int // its own, where the entry does not say; timeout too
+	timeout  time.Duration
 	events   []protocol.Subscription
 	stages   []protocol.Stage
 	when     hook.When
@@ -69,6 +70,9 @@ func (m *Mounted) registration(e *config.Entry) (*hook.Registration, error) {
 	if m.process == nil {
 		if !e.Prioritised {
 			r.Priority = m.priority
+		}
+		if !e.Timed && m.timeout > 0 {
+			r.Timeout = m.timeout
 		}
 		if e.Observe == nil {
 			r.Events = m.events

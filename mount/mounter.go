@@ -98,7 +98,7 @@ func (m *Mounter) mount(e *config.Entry, generation uint64) (*Mounted, error) {
 		return nil, errors.Join(err, mounted.closeValue())
 	}
 	mounted.events, mounted.stages = b.handles(mounted.roles)
-	mounted.priority, mounted.when = b.Priority, b.When
+	mounted.priority, mounted.timeout, mounted.when = b.Priority, b.Timeout, b.When
 	return mounted, nil
 }
 

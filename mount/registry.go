@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
@@ -34,6 +35,9 @@ type Builtin struct {
 	// Priority is that of an entry which does not say. Those that ship have tens,
 	// security first; 0 to 9 stay free for what must come before them.
 	Priority int
+	// Timeout is that of an entry which does not say, for its interceptor stages; 0
+	// = as the config has it for all.
+	Timeout time.Duration
 	// Events and Stages are what the hook is told and asked when its entry does
 	// not say. Nil means all that its roles allow.
 	Events []string

@@ -109,7 +109,7 @@ func TestMountBuiltin(t *testing.T) {
 			got = c
 			return value, nil
 		},
-		Events: []string{"turn_*"}, Stages: []protocol.Stage{protocol.StageBeforeTool},
+		Events: []string{"turn_*"}, Stages: []protocol.Stage{protocol.StageBeforeTool}, Priority: 30, Timeout: 20 * time.Second,
 	}
 	r, err := NewRegistry(log)
 	require.NoError(t, err)
@@ -136,6 +136,13 @@ func TestMountBuiltin(t *testing.T) {
 	require.False(t, reg.Observes("tool_error"))
 	require.True(t, reg.Handles(protocol.StageBeforeTool))
 	require.False(t, reg.Handles(protocol.StageAfterTool))
+	require.Equal(t, 30, reg.Priority)
+	require.Equal(t, 20*time.Second, reg.Timeout)
+	e.Prioritised, e.Priority, e.Timed, e.Timeout = true, 5, true, time.Second // the entry says so
+	reg, err = mounted.Registration(e)
+	require.NoError(t, err)
+	require.Equal(t, 5, reg.Priority)
+	require.Equal(t, time.Second, reg.Timeout)
 
 	require.EqualError(t, mounted.Close(t.Context()), `close hook "log": the disk is full`)
 	require.NoError(t, mounted.Close(t.Context()))
