@@ -39,7 +39,8 @@ const (
 	httpBodyWait   = 30 * time.Second
 	httpIdle       = 2 * time.Minute
 	httpHeaders    = 16 << 10
-	httpRequests   = 128 // at once, live views of events among them
+	httpRequests   = 128 // at once
+	httpStreams    = 64  // beside them: live views of events, and those who read metrics
 	tokenBytes     = 32
 )
 
@@ -50,7 +51,8 @@ type httpDoor struct {
 	listener net.Listener
 	token    [sha256.Size]byte // its hash: what is compared has one length
 	hosts    []string
-	slots    chan struct{}
+	slots    chan struct{} // of requests that are answered at once
+	streams  chan struct{} // of all others, which may stay
 	stop     context.CancelFunc
 }
 
@@ -76,7 +78,7 @@ func (d *daemon) openHTTP(cfg *config.Config) (*httpDoor, error) {
 		return nil, fmt.Errorf("http.listen: %s is not on loopback", l.Addr())
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	h := &httpDoor{d: d, listener: l, token: sha256.Sum256([]byte(token)), slots: make(chan struct{}, httpRequests)}
+	h := &httpDoor{d: d, listener: l, token: sha256.Sum256([]byte(token)), slots: make(chan struct{}, httpRequests), streams: make(chan struct{}, httpStreams)}
 	for _, host := range []string{"127.0.0.1", "localhost", "[::1]"} {
 		h.hosts = append(h.hosts, host+":"+port)
 	}
@@ -184,12 +186,19 @@ func (h *httpDoor) guard(next http.Handler) http.Handler {
 			refuse(http.StatusUnauthorized, "the bearer token is missing or wrong; it stands in http.token_file")
 			return
 		}
+		slots := h.slots
+		if r.Method == http.MethodGet {
+			slots = h.streams
+		}
 		select {
-		case h.slots <- struct{}{}:
-			defer func() { <-h.slots }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 		default:
-			http.Error(w, "hookd: too many requests at once", http.StatusServiceUnavailable)
-			return
+			if r.Method == http.MethodGet {
+				http.Error(w, "hookd: too many streams at once", http.StatusServiceUnavailable)
+				return
+			}
+			r = r.WithContext(context.WithValue(r.Context(), crowded{}, true)) // the agent is told in its own words
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -204,21 +213,29 @@ func (h *httpDoor) knownHost(host string) bool {
 	return false
 }
 
+// crowded is set in the context of a request for which there is no room.
+type crowded struct{}
+
 // agentEvent answers one event of a coding agent. Whatever happens after the token
 // was right is said in the agent's words with status 200: to agents every other
 // status means to go on.
 func (h *httpDoor) agentEvent(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	want, err := agent.ParseOnUnavailable(query.Get("on_unavailable"))
-	if err != nil {
-		http.Error(w, "hookd: on_unavailable: "+err.Error(), http.StatusBadRequest)
-		return
+	want, wrong := agent.ParseOnUnavailable(query.Get("on_unavailable"))
+	if wrong != nil {
+		wrong = fmt.Errorf("on_unavailable: %w", wrong)
+	} else if r.Context().Value(crowded{}) != nil {
+		wrong = errors.New("too many requests at once")
 	}
 	q := question{agent: r.PathValue("agent"), event: r.PathValue("event"), approve: isTrue(query.Get("approve")), dryRun: isTrue(query.Get("dry_run"))}
-	// A body that does not come to its end must not hold the place for ever.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(httpBodyWait))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.d.limits().MaxMessageBytes)))
-	q.payload = string(body)
+	var body []byte
+	err := wrong
+	if err == nil {
+		// A body that does not come to its end must not hold the place for ever.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(httpBodyWait))
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.d.limits().MaxMessageBytes)))
+		q.payload = string(body)
+	}
 	var a agent.Answer
 	if err == nil && strings.TrimSpace(q.payload) == "" {
 		err = errors.New("the body is empty")

@@ -156,7 +156,7 @@ func (d *daemon) answer(ctx context.Context, caller *manager.Caller, q question)
 		// only stay out of it, unless hookd's approvers decide.
 		req.Asked = &q.approve
 	}
-	res, err := d.retries.do(ctx, d.retryKey(&q, c), func() (*protocol.Result, error) { return d.manager.Call(ctx, caller, req) })
+	res, err := d.retries.do(ctx, d.retryKey(caller.UID, &q, c), func() (*protocol.Result, error) { return d.manager.Call(ctx, caller, req) })
 	if err != nil {
 		return agent.Answer{}, err
 	}
@@ -234,7 +234,7 @@ func (d *daemon) agentSeen(c *agent.Call) {
 
 // retryKey is what makes two events the same one, fired twice: all of the
 // payload but its time. "" = nothing does.
-func (d *daemon) retryKey(q *question, c *agent.Call) string {
+func (d *daemon) retryKey(uid int, q *question, c *agent.Call) string {
 	if c.Params.Get("call_id") == nil || q.dryRun || (c.Stage != protocol.StageBeforeTool && c.Stage != protocol.StageApproveTool) {
 		return ""
 	}
@@ -245,6 +245,6 @@ func (d *daemon) retryKey(q *question, c *agent.Call) string {
 		}
 	}
 	return strings.Join([]string{
-		fmt.Sprint(d.manager.Generation().Number), c.Agent, string(c.Stage), fmt.Sprint(q.approve), string(payload.AppendJSON(nil)),
+		fmt.Sprint(d.manager.Generation().Number), fmt.Sprint(uid), c.Agent, string(c.Stage), fmt.Sprint(q.approve), string(payload.AppendJSON(nil)),
 	}, "\x00")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/hookd/hookd/daemon"
 	"github.com/hookd/hookd/protocol"
 )
 
@@ -81,6 +82,42 @@ func TestNativeRetry(t *testing.T) {
 	require.Equal(t, before+2, calls())
 }
 
+// A prompt that an agent is about to show stays the agent's: a yes is only what an
+// approver has said.
+func TestNativePromptWithoutApprover(t *testing.T) {
+	const call = `{"session_id":"p","hook_event_name":"PermissionRequest","cwd":"/tmp","tool_name":"Bash","tool_input":{"command":"mkfs /dev/sda"},"tool_use_id":"%s"}`
+	for name, hooks := range map[string]string{
+		"no hooks":         ``,
+		"a person, unused": `"hooks": {"builtins": {"policy": {}, "human": {}}}`,
+		"only an observer": `"hooks": {"builtins": {"cancel": {}}}`,
+		"disabled":         `"hooks": {"enabled": false, "builtins": {"policy": {}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := startDaemon(t, "{"+hooks+"}")
+			for _, dialect := range []string{"claude", "codex", "copilot"} {
+				answer := askNative(t, d, nativeParams(dialect, "PermissionRequest", fmt.Sprintf(call, dialect), ""))
+				require.NotContains(t, answer, "allow", dialect)
+				require.NotContains(t, answer, "behavior", dialect)
+			}
+		})
+	}
+}
+
+// A person's yes is for one call, also when the agent sends the same again.
+func TestNativeYesIsForOneCall(t *testing.T) {
+	d := startDaemon(t, `{"approval": {"not_same_process_tree": false}, "hooks": {"builtins": {"policy": {}, "human": {}, "cancel": {}}}}`)
+	params := nativeParams("claude", "PreToolUse", fmt.Sprintf(claudeCall, "once"), `,"approve":true`)
+	answers := make(chan string, 1)
+	for range 2 {
+		go func() { answers <- askNative(t, d, params) }()
+		_, err := d.approve(t, daemon.ApprovalAnswerParams{ID: d.tickets(t, 1)[0].ID})
+		require.NoError(t, err)
+		require.Contains(t, <-answers, `\"permissionDecision\":\"allow\"`)
+	}
+	require.NoError(t, d.control(t, daemon.MethodSessionsCancel, daemon.SessionParams{Session: "s", Reason: "enough"}, nil))
+	require.NotContains(t, askNative(t, d, params), "allow")
+}
+
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -130,6 +167,36 @@ func TestHTTPDoor(t *testing.T) {
 		_, body, _ := do("POST", event+"?on_unavailable=ask", "{", nil)
 		require.Contains(t, body, `"permissionDecision":"ask"`)
 	})
+	t.Run("nothing in a payload that can't be read renames the event", func(t *testing.T) {
+		deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+		_, body, _ := do("POST", event, `{"tool_input":{"command":"x","hook_event_name":"Notification","x":`+deep+`},"hook_event_name":"PreToolUse","tool_name":"Bash"}`, nil)
+		require.Contains(t, body, `"permissionDecision":"deny"`)
+		_, body, _ = do("POST", event, `{"hook_event_name":"Notification","tool_input":`+deep+`}`, nil)
+		require.Contains(t, body, `"permissionDecision":"deny"`)
+	})
+	t.Run("a choice that nobody knows is a no", func(t *testing.T) {
+		_, body, _ := do("POST", event+"?on_unavailable=perhaps", fmt.Sprintf(claudeCall, "choice"), nil)
+		require.Contains(t, body, `"permissionDecision":"deny"`)
+		require.Contains(t, body, `unknown choice \"perhaps\"`)
+	})
+	t.Run("live views take no room from events", func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		full := false
+		for range 200 {
+			req, err := http.NewRequestWithContext(ctx, "GET", "http://"+address+"/v1/events", nil)
+			require.NoError(t, err)
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+			resp, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			full = full || resp.StatusCode == http.StatusServiceUnavailable
+		}
+		require.True(t, full)
+		status, body, _ := do("POST", event, fmt.Sprintf(claudeCall, "beside"), nil)
+		require.Equal(t, 200, status)
+		require.Contains(t, body, `"permissionDecision":"deny"`)
+	})
 	for name, c := range map[string]struct {
 		method, path string
 		change       func(*http.Request)
@@ -144,7 +211,7 @@ func TestHTTPDoor(t *testing.T) {
 		"an unknown agent":  {"POST", "/v1/agents/nobody/PreToolUse", nil, 404},
 		"an unknown path":   {"POST", "/v2", nil, 404},
 		"no metrics":        {"GET", "/metrics", nil, 404},
-		"a choice unheard":  {"POST", event + "?on_unavailable=perhaps", nil, 400},
+		"a choice unheard":  {"POST", event + "?on_unavailable=perhaps", nil, 200},
 		"a kind of nothing": {"GET", "/v1/events?kind=no_such", nil, 400},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,8 @@ func (r *retries) do(ctx context.Context, key string, ask func() (*protocol.Resu
 		}
 		select {
 		case <-c.done:
-			if c.err == nil && lasting(c.result) {
+			// Whoever came while people were asked shares what they said.
+			if c.err == nil && (lasting(c.result) || c.result.Approval != nil) {
 				return c.result, nil
 			}
 		case <-ctx.Done():
@@ -58,10 +59,10 @@ func (r *retries) do(ctx context.Context, key string, ask func() (*protocol.Resu
 	}
 }
 
-// lasting reports whether an answer may be given again: a no, a question, and
-// what people have decided. That nobody objected is found out anew each time.
+// lasting reports whether an answer may be given again: a no and a question. A
+// yes is for one call, and that nobody objected is found out anew each time.
 func lasting(res *protocol.Result) bool {
-	return res.Action.Stops() || res.Action == protocol.ActionAsk || res.Approval != nil
+	return res.Action.Stops() || res.Action == protocol.ActionAsk || res.Approval != nil && !res.Approval.Approved
 }
 
 func (r *retries) claim(sum [sha256.Size]byte) (c *settled, mine bool) {

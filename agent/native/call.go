@@ -167,9 +167,13 @@ func (f *Format) blind(event string, payload []byte) *Call {
 	if f.As != "" {
 		c.Agent = f.As
 	}
-	if peeked := peekEvent(payload, f.EventKeys); peeked != "" {
-		if _, known := f.row(peeked); known || event == "" {
-			c.Event = peeked
+	// Whoever has registered for an event knows which one it is. Only where nobody
+	// has said it the payload is looked at, which is not to be trusted.
+	if _, known := f.row(event); !known {
+		if peeked := peekEvent(payload, f.EventKeys); peeked != "" {
+			if _, known := f.row(peeked); known || event == "" {
+				c.Event = peeked
+			}
 		}
 	}
 	if row, known := f.row(c.Event); known {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -140,24 +141,42 @@ func noise(b []byte) string {
 }
 
 // peekEvent finds the name of the event in a payload that can't be read as a
-// whole.
-func peekEvent(payload []byte, keys []string) string {
-	for _, key := range keys {
-		at := bytes.Index(payload, []byte(`"`+key+`"`))
-		if at < 0 {
-			continue
-		}
-		rest := bytes.TrimLeft(payload[at+len(key)+2:], " \t\r\n")
-		if len(rest) == 0 || rest[0] != ':' {
-			continue
-		}
-		rest = bytes.TrimLeft(rest[1:], " \t\r\n")
-		if len(rest) == 0 || rest[0] != '"' {
-			continue
-		}
-		if end := bytes.IndexByte(rest[1:], '"'); end > 0 {
-			return string(rest[1 : 1+end])
+// whole: a text member of the outermost object.
+func peekEvent(payload []byte, keys []string) (event string) {
+	depth, best := 0, len(keys) // which of the keys it was, the first being the best
+	for i := 0; i < len(payload); i++ {
+		switch payload[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			name, after := quoted(payload, i)
+			i = after - 1
+			value := bytes.TrimLeft(payload[after:], " \t\r\n")
+			at := slices.Index(keys, name)
+			if depth != 1 || len(value) == 0 || value[0] != ':' || at < 0 || at >= best {
+				continue
+			}
+			if value = bytes.TrimLeft(value[1:], " \t\r\n"); len(value) > 0 && value[0] == '"' {
+				event, _ = quoted(value, 0)
+				best = at
+			}
 		}
 	}
-	return ""
+	return event
+}
+
+// quoted returns what stands between the quote at i and the next one, and where it
+// goes on. Escapes stay as they are: names of events have none.
+func quoted(b []byte, i int) (text string, after int) {
+	for end := i + 1; end < len(b); end++ {
+		switch b[end] {
+		case '\\':
+			end++
+		case '"':
+			return string(b[i+1 : end]), end + 1
+		}
+	}
+	return "", len(b)
 }

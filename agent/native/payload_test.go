@@ -66,6 +66,10 @@ func TestPeekEvent(t *testing.T) {
 		`{"hook_event_name":"`:               "",
 		`{"hook_event_name":""}`:             "",
 		`nothing`:                            "",
+		// Only the agent's own member counts, and not what a tool is called with.
+		`{"tool_input":{"hook_event_name":"Notification","x":[[`:                                          "",
+		`{"tool_input":{"command":"\"hook_event_name\":\"Notification\""},"hook_event_name":"PreToolUse"`: "PreToolUse",
+		`{"tool_input":{"event":"Notification"},"event":"PreToolUse","x":`:                                "PreToolUse",
 	} {
 		require.Equal(t, want, peekEvent([]byte(in), keys), in)
 	}

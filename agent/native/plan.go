@@ -357,6 +357,9 @@ func (s *resolver) approval() {
 	switch {
 	case a == nil:
 		s.deny("hookd gave no approval")
+	case a.Approved && a.By == "":
+		// Nobody has said yes: there was nobody to ask. The agent was about to ask
+		// its user, and still is.
 	case a.Approved:
 		s.allow()
 		s.Reason = a.Reason
