@@ -177,7 +177,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	d.log = newLogger(cfg.Log, d.level, o.Stderr)
+	if d.log, err = newLogger(cfg.Log, d.level, o.Stderr); err != nil {
+		return err
+	}
 	d.setLevel(cfg.Log.Level)
 	if d.handed, err = d.inherit(); err != nil {
 		return err
@@ -403,19 +405,6 @@ func (d *daemon) authorize(allowed []int) func(rpc.Creds) error {
 		d.book.turnedAway(c, err)
 		return err
 	}
-}
-
-// newLogger writes to stderr: JSON for machines, lines for people. Nothing is
-// sampled, so that no failure of a hook goes missing.
-func newLogger(c config.Log, level zap.AtomicLevel, stderr io.Writer) *zap.Logger {
-	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	enc.EncodeDuration = zapcore.StringDurationEncoder
-	encoder := zapcore.NewJSONEncoder(enc)
-	if c.Format == "console" {
-		encoder = zapcore.NewConsoleEncoder(enc)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(stderr)), level)).Named("hookd")
 }
 
 func (d *daemon) setLevel(name string) {
