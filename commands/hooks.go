@@ -176,16 +176,18 @@ func (c *scripted) run(ctx context.Context, o *occasion, dryRun bool) (v verdict
 		v.decision.Warnings = []string{"was not run: a script does not know of dry runs"}
 		return v, false, nil
 	}
-	// At stop the manager counts; it knows of other hooks' messages too.
-	effects := c.runner.effectsOf(c.counter + c.name)
-	counts := c.rule.MaxRepeats != nil && c.row.stage != protocol.StageStop
-	if counts && !effects.left(o.session(), *c.rule.MaxRepeats) {
+	// At stop the manager counts; it knows of other hooks' messages too. Where no
+	// session has a name it counts by connection, and an agent may make one for
+	// each event.
+	effects, who := c.runner.effectsOf(c.counter+c.name), o.who()
+	counts := c.rule.MaxRepeats != nil && (c.row.stage != protocol.StageStop || o.session() == "")
+	if counts && !effects.left(who, *c.rule.MaxRepeats) {
 		return v, true, nil
 	}
-	active := c.row.stage == protocol.StageStop && effects.any(o.session())
+	active := c.row.stage == protocol.StageStop && effects.any(who)
 	v, err = c.runner.run(ctx, c.file, c.name, c.handler, c.row, o, o.payload(c.rule.Event, active))
 	if err == nil && v.effect() {
-		effects.add(o.session())
+		effects.add(who)
 	}
 	return v, false, err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -53,13 +54,15 @@ func errOutput(format string, args ...any) error {
 //   - any other status: in Claude Code's form an object on stdout decides all
 //     the same; without one, and in hookd's form always, the script has failed.
 //   - a signal is a failure.
+//   - in hookd's form other text with an object or a list in it is named in a
+//     warning: it may have been meant as a verdict.
 //   - JSON that can't be read is a failure in Claude Code's form, as it is there.
 //     In hookd's form it denies, like every answer that can't be read.
 func read(o *occasion, r eventRow, form Form, e ended) (verdict, error) {
 	if e.signal != "" {
 		return verdict{}, errOutput("killed by %s", e.signal)
 	}
-	out := strings.TrimSpace(string(e.stdout))
+	out := plain(e.stdout)
 	isJSON := strings.HasPrefix(out, "{")
 	var v verdict
 	var bad error
@@ -82,10 +85,30 @@ func read(o *occasion, r eventRow, form Form, e ended) (verdict, error) {
 		return verdict{}, bad
 	case isJSON:
 		return v, nil
-	case r.plain && out != "":
+	}
+	if form == FormHookd && (strings.HasPrefix(out, "[") || strings.Contains(out, "{\"") || objectLine(out)) {
+		v.decision.Warnings = []string{"it printed JSON that is no verdict: a verdict is one object, with nothing before it"}
+	}
+	if r.plain && out != "" {
 		v.decision.AddContext = []string{clip(out, spillChars)}
 	}
 	return v, nil
+}
+
+// objectLine reports whether a line of a text begins an object.
+func objectLine(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "{") {
+			return true
+		}
+	}
+	return false
+}
+
+// plain is what a script printed, without the white space and the byte order
+// mark around it.
+func plain(stdout []byte) string {
+	return strings.TrimFunc(string(stdout), func(r rune) bool { return r == '\uFEFF' || unicode.IsSpace(r) })
 }
 
 // block is exit status 2.
@@ -344,7 +367,7 @@ func (w *reader) verdict() (v verdict, err error) {
 		d.Reason = clip(orElse(w.stopReason, "stopped by a hook"), reasonChars)
 		if w.row.stage == protocol.StageApproveTool {
 			v.refused = true
-		} else if w.row.stage != protocol.StageStop { // there it stops anyway
+		} else { // also at stop, where it outranks another script's block
 			d.Action = protocol.ActionAbortTurn
 		}
 		return v, nil

@@ -93,7 +93,7 @@ func TestVerdictsOfScripts(t *testing.T) {
 		{"PostToolUse", `{"decision":"block","reason":"R"}`, "", 0, "continue +R"},
 		{"PostToolUse", `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"clean"}}}`, "", 0, `modify {"content":"clean"}`},
 		{"Stop", `{"decision":"block","reason":"M"}`, "", 0, `inject (M) {"role":"user","content":"M"}`},
-		{"Stop", `{"continue":false,"stopReason":"x","decision":"block","reason":"M"}`, "", 0, "continue (x)"},
+		{"Stop", `{"continue":false,"stopReason":"x","decision":"block","reason":"M"}`, "", 0, "abort_turn (x)"},
 		// Both, and what goes wrong.
 		{"PreToolUse", specific + `"permissionDecision":"allow"}}`, "", 2, "deny (blocked by a hook)"},
 		{"PreToolUse", specific + `"permissionDecision":"deny","permissionDecisionReason":"from JSON"}}`, "from stderr", 2, "deny (from JSON)"},
@@ -108,6 +108,7 @@ func TestVerdictsOfScripts(t *testing.T) {
 		{"PreToolUse", specific + `"permissionDecision":"deny","permissionDecisionReason":"R","more":1}}`, "", 0, "deny (R) !its output has a member that nobody knows: hookSpecificOutput.more"},
 		{"PreToolUse", specific + `"updatedInput":"text"}}`, "", 0, "failed hook_error"},
 		{"PreToolUse", `{} trailing`, "", 0, "failed hook_error"},
+		{"PreToolUse", "\uFEFF" + specific + `"permissionDecision":"deny","permissionDecisionReason":"R"}}`, "", 0, "deny (R)"},
 	} {
 		name := c.event + " " + c.stdout + " " + c.stderr
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +166,29 @@ func TestOwnForm(t *testing.T) {
 		reg := only(t, ownCommand(t, c.event, c.command, ""), run)
 		require.Equal(t, c.want, said(reg.Roles.Interceptor.Intercept(t.Context(), asked(t, stage, params))), c.command)
 	}
+}
+
+// TestVerdictThatIsNone: in hookd's form a verdict that can't be seen as one is
+// named.
+func TestVerdictThatIsNone(t *testing.T) {
+	run := newRunner(t, 0)
+	const noVerdict = "it printed JSON that is no verdict: a verdict is one object, with nothing before it"
+	for output, want := range map[string]string{
+		"\uFEFF" + `{"permissionDecision":"deny","permissionDecisionReason":"R"}`:     "deny (R)",
+		"\n\uFEFF\n" + `{"permissionDecision":"deny","permissionDecisionReason":"R"}`: "deny (R)",
+		`[{"permissionDecision":"deny"}]`:                                             "continue !" + noVerdict,
+		"loading rules\n" + `{"permissionDecision":"deny"}`:                           "continue !" + noVerdict,
+		"loading rules\n  {\n" + `"decision":"block"}`:                                "continue !" + noVerdict,
+		`rules: {"permissionDecision":"deny"}`:                                        "continue !" + noVerdict,
+		"just talking":                                                                "continue",
+	} {
+		reg := only(t, ownCommand(t, "PreToolUse", "printf '%s' "+quoted(output), ""), run)
+		require.Equal(t, want, said(reg.Roles.Interceptor.Intercept(t.Context(), asked(t, protocol.StageBeforeTool, bash))), output)
+	}
+	// Where text is context it stays so.
+	reg := only(t, ownCommand(t, "UserPromptSubmit", `echo '[1]'`, ""), run)
+	d, err := reg.Roles.Interceptor.Intercept(t.Context(), asked(t, protocol.StageUserMessage, `{"message":{"role":"user","content":"hi"}}`))
+	require.Equal(t, "continue +[1] !"+noVerdict, said(d, err))
 }
 
 func TestPermissionRequest(t *testing.T) {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"crypto/sha256"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -188,4 +189,13 @@ func boolean(b bool) jsontext.Value {
 		return jsontext.Value("true")
 	}
 	return jsontext.Value("false")
+}
+
+// who is the session, or the agent and its folder when it names none.
+func (o *occasion) who() string {
+	if session := o.session(); session != "" {
+		return session
+	}
+	sum := sha256.Sum256([]byte(protocol.MetaString(o.meta, "agent") + "\x00" + o.cwd()))
+	return "\x00" + string(sum[:]) // short, and no session's name
 }

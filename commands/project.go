@@ -93,6 +93,7 @@ type project struct {
 
 // projectFile is one hook file with the state in which it was read.
 type projectFile struct {
+	dir   string // of the project
 	rel   string
 	stamp string // of the file and what it names, as the system tells it
 	path  string
@@ -138,44 +139,75 @@ func (f *projectFile) concerns(req *protocol.Request, o *occasion) bool {
 	return slices.ContainsFunc(rules, func(c *scripted) bool { return c.row.stage == req.Stage.Name && c.means(o, req) })
 }
 
-// root is the project that a folder belongs to: the nearest one around it that
-// has a hook file, or had a trusted one. Work in a folder of a project is work in
-// the project.
-func (p *Projects) root(cwd string) string {
+// maxPath is the longest path that a system knows, in bytes.
+const maxPath = 4096
+
+// roots are the projects that a folder belongs to, the outermost first: all
+// folders from it upwards that have a hook file, or had a trusted one. Work in a
+// folder of a project is work in the project, whatever lies between. Where links
+// lead to the folder, what is around its real place counts, too.
+func (p *Projects) roots(cwd string) []string {
 	grants, err := p.o.Trust.Grants()
 	if err != nil {
 		grants = nil // the file itself says so when it is read
 	}
-	for dir := filepath.Clean(cwd); ; dir = filepath.Dir(dir) {
-		for _, rel := range p.o.Paths {
+	cwd = filepath.Clean(cwd)
+	for len(cwd) > maxPath { // nothing can be there
+		cwd = filepath.Dir(cwd)
+	}
+	list := p.above(nil, cwd, grants)
+	if real, err := filepath.EvalSymlinks(cwd); err == nil && real != cwd {
+		list = p.above(list, real, grants)
+	}
+	slices.SortStableFunc(list, func(a, b string) int { return len(a) - len(b) })
+	return list
+}
+
+// above adds the folders from dir upwards that have a hook file.
+func (p *Projects) above(list []string, dir string, grants []trust.Grant) []string {
+	for ; ; dir = filepath.Dir(dir) {
+		if slices.ContainsFunc(p.o.Paths, func(rel string) bool {
 			path := filepath.Join(dir, rel)
-			if _, err := os.Lstat(path); err == nil || slices.ContainsFunc(grants, func(g trust.Grant) bool { return g.Path == path }) {
-				return dir
-			}
+			_, err := os.Lstat(path)
+			return err == nil || slices.ContainsFunc(grants, func(g trust.Grant) bool { return g.Path == path })
+		}) && !slices.Contains(list, dir) {
+			list = append(list, dir)
 		}
 		if dir == filepath.Dir(dir) {
-			return cwd
+			return list
 		}
 	}
 }
 
-// look returns the files of the project at cwd. When it is asked for afresh,
-// they are read and compared with what was trusted as they are now; otherwise
-// only when the system says that something has changed.
+// look returns the files of the projects around cwd. When it is asked for
+// afresh, they are read and compared with what was trusted as they are now;
+// otherwise only when the system says that something has changed.
 func (p *Projects) look(cwd string, afresh bool) []*projectFile {
 	if !filepath.IsAbs(cwd) {
 		return nil
 	}
-	cwd = p.root(cwd)
+	var out []*projectFile
+	for _, dir := range p.roots(cwd) {
+		for _, f := range p.lookIn(dir, afresh) {
+			if !slices.ContainsFunc(out, func(o *projectFile) bool { return o.path == f.path }) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// lookIn returns the files of one project.
+func (p *Projects) lookIn(root string, afresh bool) []*projectFile {
 	p.mu.Lock()
-	dir := p.dirs[cwd]
+	dir := p.dirs[root]
 	if dir == nil {
 		dir = &project{}
 		for _, rel := range p.o.Paths {
 			dir.files = append(dir.files, &projectFile{rel: rel})
 		}
-		p.dirs[cwd] = dir
-		p.order = append(p.order, cwd)
+		p.dirs[root] = dir
+		p.order = append(p.order, root)
 		if len(p.order) > projectsKept {
 			delete(p.dirs, p.order[0])
 			p.order = p.order[1:]
@@ -186,9 +218,9 @@ func (p *Projects) look(cwd string, afresh bool) []*projectFile {
 	defer dir.mu.Unlock()
 	out := make([]*projectFile, 0, len(dir.files))
 	for i, f := range dir.files {
-		if afresh && f.path != "" || p.stamp(cwd, f) != f.stamp {
-			dir.files[i] = p.read(cwd, f.rel, f)
-			dir.files[i].stamp = p.stamp(cwd, dir.files[i])
+		if afresh && f.path != "" || p.stamp(root, f) != f.stamp {
+			dir.files[i] = p.read(root, f.rel, f)
+			dir.files[i].stamp = p.stamp(root, dir.files[i])
 		}
 		if f := dir.files[i]; f.path != "" {
 			out = append(out, f)
@@ -223,7 +255,7 @@ func (p *Projects) stamp(cwd string, f *projectFile) string {
 // read reads a hook file and finds out how far it is trusted. was is what was
 // known of it: a file that was trusted and is gone or unreadable has changed.
 func (p *Projects) read(cwd, rel string, was *projectFile) *projectFile {
-	f := &projectFile{rel: rel, trusted: was.trusted}
+	f := &projectFile{dir: cwd, rel: rel, trusted: was.trusted}
 	path, content, err := trust.Open(cwd, rel)
 	known := p.granted(path)
 	switch {
@@ -240,7 +272,7 @@ func (p *Projects) read(cwd, rel string, was *projectFile) *projectFile {
 	f.path = path
 	file, err := Parse(path, content)
 	if err != nil && !known {
-		p.say(path, "hook file of a project is wrong and is not run", zap.Error(err))
+		p.say(path, "hook file of a project is wrong and is not run", zap.String("path", path), zap.Error(err))
 		f.path = ""
 		return f
 	}
@@ -315,13 +347,18 @@ func (p *Projects) say(key, text string, fields ...zap.Field) {
 	p.o.Log.Warn(text, fields...)
 }
 
-// Intercept asks the rules of the project, one after the other.
+// changed is the failure of a file that can't be believed.
+func (f *projectFile) changed() error {
+	return &hook.Failure{Outcome: protocol.OutcomeUntrustedChanged, Detail: f.why + "; look at it, then: hookd trust " + f.dir}
+}
+
+// Intercept asks the rules of the projects, one after the other.
 func (p *Projects) Intercept(ctx context.Context, req *protocol.Request) (protocol.Decision, error) {
 	var d protocol.Decision
 	o := ofRequest(req)
 	for _, f := range p.look(o.cwd(), true) {
 		if f.state == trust.Changed && f.concerns(req, o) {
-			return protocol.Decision{}, &hook.Failure{Outcome: protocol.OutcomeUntrustedChanged, Detail: f.why + "; look at it, then: hookd trust " + o.cwd()}
+			return protocol.Decision{}, f.changed()
 		}
 		if f.state != trust.Trusted {
 			continue
@@ -365,7 +402,7 @@ func (p *Projects) turn(ctx context.Context, c *scripted, req *protocol.Request,
 	d.Warnings = append(d.Warnings, said.Warnings...)
 	switch said.Action {
 	case protocol.ActionDeny, protocol.ActionAbortTurn:
-		d.Action, d.Reason = said.Action, said.Reason
+		d.Action, d.Reason, d.Inject = said.Action, said.Reason, nil
 		return step, true, nil
 	case protocol.ActionAsk:
 		d.Action, d.Reason = said.Action, orElse(d.Reason, said.Reason)
@@ -406,13 +443,13 @@ func allowedFrom(d *protocol.Decision) error {
 	return &hook.Failure{Outcome: protocol.OutcomeBadAnswer, Detail: bad + " from a project's hook file: those can deny, ask and add context"}
 }
 
-// Approve asks the rules of the project about a permission. They can refuse.
+// Approve asks the rules of the projects about a permission. They can refuse.
 func (p *Projects) Approve(ctx context.Context, req *protocol.Request) (protocol.Approval, error) {
 	a := protocol.Approval{Abstained: true}
 	o := ofRequest(req)
 	for _, f := range p.look(o.cwd(), true) {
 		if f.state == trust.Changed && f.concerns(req, o) {
-			return protocol.Approval{}, &hook.Failure{Outcome: protocol.OutcomeUntrustedChanged, Detail: f.why + "; look at it, then: hookd trust " + o.cwd()}
+			return protocol.Approval{}, f.changed()
 		}
 		if f.state != trust.Trusted {
 			continue
@@ -451,21 +488,26 @@ func (f *File) Names() []string {
 			if h.Type != "command" {
 				continue
 			}
-			words := append([]string{h.Command}, h.Args...)
-			if h.Args == nil {
-				words = shellWords(h.Command)
-			}
-			found := 0
-			for _, word := range words {
-				found += f.name1(word, &list)
-			}
-			if found == 0 || f.Opaque(&h) {
+			if found := f.named(&h, &list); found == 0 || f.Opaque(&h) {
 				f.beside(&list)
 			}
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// named adds the files that a handler's command can mean, and says how many
+// there are.
+func (f *File) named(h *Handler, list *[]string) (found int) {
+	words := append([]string{h.Command}, h.Args...)
+	if h.Args == nil {
+		words = shellWords(h.Command)
+	}
+	for _, word := range words {
+		found += f.name1(word, list)
+	}
+	return found
 }
 
 // name1 adds the files that a word can be, and says how many there are.
@@ -495,8 +537,10 @@ func (f *File) expand(word string) string {
 	return os.Expand(word, func(name string) string {
 		name, instead, _ := strings.Cut(name, ":-")
 		switch name {
-		case "CLAUDE_PROJECT_DIR", "PWD":
+		case "CLAUDE_PROJECT_DIR":
 			return f.root()
+		case "PWD":
+			return f.start()
 		case "CLAUDE_PLUGIN_ROOT":
 			return f.Folder()
 		case "HOME":
@@ -548,6 +592,15 @@ func (f *File) beside(list *[]string) {
 
 // root is the project's folder, where the file lies one or two levels below it.
 func (f *File) root() string { return filepath.Dir(f.Folder()) }
+
+// start is where the scripts of a project's file start: what they name from there
+// is what was trusted, wherever the session is.
+func (f *File) start() string {
+	if f.Form == FormHookd {
+		return f.Folder()
+	}
+	return f.root()
+}
 
 // shellWords parts a command line as roughly as is needed to find the files in
 // it: white space and operators separate, and quotes are taken away, or separate

@@ -232,3 +232,122 @@ func TestLayers(t *testing.T) {
 	require.ErrorContains(t, err, "bad.json:1:")
 	require.ErrorContains(t, err, "worse.json:", "all that is wrong is said at once")
 }
+
+// TestNobodySwitchesAProjectOff: what lies in a folder of a project adds to its
+// rules, trusted or not, and takes none away.
+func TestNobodySwitchesAProjectOff(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"an untrusted file": func(path string) error { return os.WriteFile(path, []byte("{}"), 0o644) },
+		"a broken file":     func(path string) error { return os.WriteFile(path, []byte("{"), 0o644) },
+		"a link":            func(path string) error { return os.Symlink("/nowhere", path) },
+		"a folder":          func(path string) error { return os.Mkdir(path, 0o755) },
+	} {
+		s := newProject(t, `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"exit 2"}]}]}}`)
+		s.trust()
+		inner := filepath.Join(s.dir, "sub", ".hookd")
+		require.NoError(t, os.MkdirAll(inner, 0o755))
+		require.NoError(t, put(filepath.Join(inner, "hooks.json")), name)
+		s.dir = filepath.Join(s.dir, "sub", "deeper")
+		_, said, _ := s.ask("Bash")
+		require.Equal(t, "deny (blocked by a hook)", said, name)
+		require.Len(t, s.logs.FilterMessageSnippet("is not run").FilterField(zap.String("path", filepath.Join(inner, "hooks.json"))).All(), 1, name)
+	}
+}
+
+// TestProjectInAProject: the outer one is asked first, and both are.
+func TestProjectInAProject(t *testing.T) {
+	context := func(text string) string {
+		return `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":` + string(protocol.Quote(`echo '{"addContext":"`+text+`"}'`)) + `}]}]}}`
+	}
+	s := newProject(t, context("outer"))
+	s.trust()
+	top := s.dir
+	s.dir = filepath.Join(top, "sub")
+	require.NoError(t, os.MkdirAll(filepath.Join(s.dir, ".hookd"), 0o755))
+	s.write(".hookd/hooks.json", context("inner"))
+	s.trust()
+	_, said, _ := s.ask("Bash")
+	require.Equal(t, "continue +outer|inner", said)
+	s.write(".hookd/hooks.json", context("other"))
+	req := s.request("Bash")
+	_, err := s.hook.Roles.Interceptor.Intercept(t.Context(), req)
+	require.ErrorContains(t, err, "hookd trust "+s.dir, "the folder that has to be trusted")
+
+	// By a link into it, and from a folder that has no name on this system.
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Mkdir(filepath.Join(top, "plain"), 0o755))
+	require.NoError(t, os.Symlink(filepath.Join(top, "plain"), link))
+	s.dir = link
+	_, said, _ = s.ask("Bash")
+	require.Equal(t, "continue +outer", said)
+	s.dir = top + strings.Repeat("/a", 5000)
+	_, said, _ = s.ask("Bash")
+	require.Equal(t, "continue +outer", said)
+}
+
+// TestWhatWasTrustedIsWhatRuns: a script that is named by its way from the
+// project is that one, wherever the session is.
+func TestWhatWasTrustedIsWhatRuns(t *testing.T) {
+	for command, args := range map[string]string{"./check.sh": "", "sh check.sh": "", "sh $PWD/check.sh": "", "sh": `,"args":["check.sh"]`} {
+		s := newProject(t, `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":`+string(protocol.Quote(command))+args+`}]}]}}`)
+		evil := filepath.Join("node_modules", "evil")
+		require.NoError(t, os.MkdirAll(filepath.Join(s.dir, evil), 0o755))
+		for _, f := range []struct{ path, text string }{
+			{"check.sh", "#!/bin/sh\necho \"trusted in $CLAUDE_PROJECT_DIR, $PWD\" >&2; exit 2"}, {filepath.Join(evil, "check.sh"), "#!/bin/sh\nexit 0"},
+		} {
+			s.write(f.path, f.text)
+			require.NoError(t, os.Chmod(filepath.Join(s.dir, f.path), 0o755))
+		}
+		s.trust()
+		top := s.dir
+		s.dir = filepath.Join(top, evil)
+		_, said, _ := s.ask("Bash")
+		require.Equal(t, "deny (trusted in "+top+", "+top+")", said, command)
+	}
+	// In hookd's form $PWD is the folder of the file.
+	s := newProject(t, `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":". $PWD/check.sh"}]}]}}`)
+	s.write("check.sh", "exit 0")
+	s.write(".hookd/check.sh", "exit 2")
+	s.trust()
+	s.write(".hookd/check.sh", "exit 0")
+	_, said, _ := s.ask("Bash")
+	require.Equal(t, "failed untrusted_changed", said)
+}
+
+// TestTrustedScriptThatCannotRun: taking away the right to run it takes away no
+// rule.
+func TestTrustedScriptThatCannotRun(t *testing.T) {
+	for _, form := range []string{"", `"version":1,`} {
+		for _, handler := range []string{`"command":"./x.sh"`, `"command":"./x.sh","args":[]`, `"command":"'./x.sh' now"`} {
+			s := newProject(t, `{`+form+`"hooks":{"PreToolUse":[{"hooks":[{"type":"command",`+handler+`}]}]}}`)
+			at := "x.sh"
+			if form != "" {
+				at = ".hookd/x.sh"
+			}
+			s.write(at, "#!/bin/sh\nexit 2")
+			require.NoError(t, os.Chmod(filepath.Join(s.dir, at), 0o755))
+			s.trust()
+			_, said, _ := s.ask("Bash")
+			require.Equal(t, "deny (blocked by a hook)", said, handler)
+			require.NoError(t, os.Chmod(filepath.Join(s.dir, at), 0o644))
+			_, said, _ = s.ask("Bash")
+			require.Contains(t, said, "deny (", handler)
+			require.Contains(t, said, "(untrusted_changed: ", handler)
+		}
+	}
+	// A program of the system that is not there is a failure like another.
+	s := newProject(t, `{"version":1,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"no-such-program-here"}]}]}}`)
+	s.trust()
+	_, said, _ := s.ask("Bash")
+	require.Contains(t, said, "continue !project:PreToolUse/1: exit status 127")
+}
+
+// TestStopIsStop: at Stop a script that ends it wins over one that goes on.
+func TestStopIsStop(t *testing.T) {
+	s := newProject(t, `{"version":1,"hooks":{"Stop":[
+		{"hooks":[{"type":"command","command":"echo more >&2; exit 2"}]},
+		{"hooks":[{"type":"command","command":"echo '{\"continue\":false,\"stopReason\":\"enough\"}'"}]}]}}`)
+	s.trust()
+	req := asked(t, protocol.StageStop, `{"request":{},"meta":{"session_id":"s","cwd":`+string(protocol.Quote(s.dir))+`}}`)
+	require.Equal(t, "abort_turn (enough)", said(s.hook.Roles.Interceptor.Intercept(t.Context(), req)))
+}

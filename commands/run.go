@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/hookd/hookd/child"
 	"github.com/hookd/hookd/hook"
@@ -130,7 +132,13 @@ func warned(err error, text string) error {
 // command runs a script with the payload on its standard input.
 func (r *Runner) command(ctx context.Context, f *File, name string, h *Handler, o *occasion, payload []byte) (ended, error) {
 	argv := r.argv(f, h, o)
-	if missing := missingScript(argv, h, r.dir(f, o)); missing != "" {
+	dir, words := r.dir(f, o), argv
+	if h.Args == nil {
+		words = plainWords(h.Command, map[string]string{
+			"CLAUDE_PROJECT_DIR": r.project(f, o), "CLAUDE_PLUGIN_ROOT": f.Folder(), "HOME": r.o.Getenv("HOME"), "PWD": dir,
+		})
+	}
+	if missing := missingScript(words, dir); missing != "" {
 		// An interpreter without its script ends with 2, which would read as a no.
 		return ended{}, &hook.Failure{Outcome: protocol.OutcomeSpawnFailed, Detail: missing + ": no such file"}
 	}
@@ -138,7 +146,7 @@ func (r *Runner) command(ctx context.Context, f *File, name string, h *Handler, 
 	var stderr bytes.Buffer
 	p, err := r.o.Spawner.Start(ctx, child.Spec{
 		Plain: true, // the helper costs more than many a script
-		Name:  name, Argv: argv, Dir: r.dir(f, o), Env: r.environ(f, o), PassEnv: h.PassEnv,
+		Name:  name, Argv: argv, Dir: dir, Env: r.environ(f, o), PassEnv: h.PassEnv,
 		Stderr: func(line []byte, _ int64) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -151,6 +159,9 @@ func (r *Runner) command(ctx context.Context, f *File, name string, h *Handler, 
 	if err != nil {
 		if ctx.Err() != nil {
 			return ended{}, context.Cause(ctx)
+		}
+		if f.inProject && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOEXEC)) && f.named(h, new([]string)) > 0 {
+			return ended{}, cannotRun(err.Error())
 		}
 		return ended{}, &hook.Failure{Outcome: protocol.OutcomeSpawnFailed, Detail: err.Error(), Err: err}
 	}
@@ -178,11 +189,25 @@ func (r *Runner) command(ctx context.Context, f *File, name string, h *Handler, 
 		return ended{}, &hook.Failure{Outcome: protocol.OutcomeCrash, Detail: exit.Err.Error(), Err: exit.Err}
 	case readErr != nil:
 		return ended{}, &hook.Failure{Outcome: protocol.OutcomeHookError, Detail: "read its output: " + readErr.Error(), Err: readErr}
+	case f.inProject && (exit.Code == notRunnable || exit.Code == notFound) && f.named(h, new([]string)) > 0:
+		return ended{}, cannotRun(fmt.Sprintf("exit status %d", exit.Code))
 	default:
 		mu.Lock()
 		defer mu.Unlock()
 		return ended{exit: exit.Code, signal: exit.Signal, stdout: out, stderr: stderr.Bytes()}, nil
 	}
+}
+
+// How a shell ends that could not run what it was told to.
+const (
+	notRunnable = 126
+	notFound    = 127
+)
+
+// cannotRun is the failure of a project's script that was trusted and can't be
+// run any more: its mode, or what it needs, is another one.
+func cannotRun(why string) error {
+	return &hook.Failure{Outcome: protocol.OutcomeUntrustedChanged, Detail: "a script that was trusted can't be run: " + why}
 }
 
 // argv is what is run: the program of the exec form, or a shell with the line.
@@ -199,10 +224,10 @@ func (r *Runner) argv(f *File, h *Handler, o *occasion) []string {
 }
 
 // dir is where a script starts: the folder of its file in hookd's form, the
-// session's folder in Claude Code's.
+// session's folder in Claude Code's, or for a project's own file the project.
 func (r *Runner) dir(f *File, o *occasion) string {
-	if f.Form == FormHookd {
-		return f.Folder()
+	if f.inProject || f.Form == FormHookd {
+		return f.start()
 	}
 	for _, dir := range []string{o.cwd(), r.project(f, o), r.o.Getenv("HOME")} {
 		if info, err := os.Stat(dir); filepath.IsAbs(dir) && err == nil && info.IsDir() {
@@ -262,37 +287,6 @@ func (r *Runner) environ(f *File, o *occasion) map[string]string {
 	return env
 }
 
-// missingScript returns the script that a plain command line names and that is
-// not there; "" = it is, or nobody can tell.
-func missingScript(argv []string, h *Handler, dir string) string {
-	words := argv
-	if h.Args == nil {
-		if strings.ContainsAny(h.Command, "|&;<>()$`\\\"'*?[#!{}\n") {
-			return ""
-		}
-		words = strings.Fields(h.Command)
-	}
-	if len(words) < 2 || strings.HasPrefix(words[1], "-") {
-		return ""
-	}
-	switch name := strings.TrimRight(filepath.Base(words[0]), "0123456789."); name {
-	case "python", "node", "sh", "bash", "ruby", "perl", "zsh", "php":
-	default:
-		return ""
-	}
-	path := words[1]
-	if rest, ok := strings.CutPrefix(path, "~/"); ok && h.Args == nil {
-		path = filepath.Join(os.Getenv("HOME"), rest)
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return path
-	}
-	return ""
-}
-
 // post sends the payload to a URL. A status beyond 2xx is a failure; an empty
 // body is no opinion.
 func (r *Runner) post(ctx context.Context, h *Handler, payload []byte) (ended, error) {
@@ -323,7 +317,7 @@ func (r *Runner) post(ctx context.Context, h *Handler, payload []byte) (ended, e
 		return ended{}, &hook.Failure{Outcome: protocol.OutcomeOversize, Detail: fmt.Sprintf("it answered more than %d bytes", maxOutput)}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return fail("it answered with status %d", resp.StatusCode)
-	case len(bytes.TrimSpace(body)) > 0 && !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")):
+	case plain(body) != "" && !strings.HasPrefix(plain(body), "{"):
 		return fail("its answer is no JSON object")
 	}
 	return ended{stdout: body}, nil

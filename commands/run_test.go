@@ -258,6 +258,26 @@ func TestMaxRepeats(t *testing.T) {
 	require.Equal(t, []string{"C"}, other.AddContext, "another session counts for itself")
 }
 
+// TestMaxRepeatsWithoutASession: an agent that names no session is stopped from
+// going round for ever, too.
+func TestMaxRepeatsWithoutASession(t *testing.T) {
+	reg := only(t, ownCommand(t, "Stop", `echo go on >&2; exit 2`, `,"max_repeats":2`), newRunner(t, 0))
+	ask := func(agent, cwd string) protocol.Action {
+		d, err := reg.Roles.Interceptor.Intercept(t.Context(), asked(t, protocol.StageStop, `{"request":{},"meta":{"agent":"`+agent+`","cwd":"`+cwd+`"}}`))
+		require.NoError(t, err)
+		return d.Decided()
+	}
+	for i := range 4 {
+		want := protocol.ActionInject
+		if i >= 2 {
+			want = protocol.ActionContinue
+		}
+		require.Equal(t, want, ask("a", "/"), i)
+	}
+	require.Equal(t, protocol.ActionInject, ask("b", "/"), "another agent counts for itself")
+	require.Equal(t, protocol.ActionInject, ask("a", "/tmp"), "and another folder")
+}
+
 func TestHTTP(t *testing.T) {
 	answer, status := `{"decision":"block","reason":"R"}`, 200
 	var seen jsontext.Value

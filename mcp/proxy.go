@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ type Options struct {
 // used once.
 type Proxy struct {
 	o        Options
+	cwd      string // where the client has started the proxy; "" = nobody knows
 	toClient *lineWriter
 	toServer *lineWriter
 
@@ -93,7 +95,11 @@ func New(o Options) *Proxy {
 	if o.Warn == nil {
 		o.Warn = func(string) {}
 	}
-	return &Proxy{o: o, calls: map[string]*call{}, settled: map[string]bool{}}
+	cwd, err := os.Getwd()
+	if err != nil {
+		cwd = "" // it is gone: the call belongs to no project
+	}
+	return &Proxy{o: o, cwd: cwd, calls: map[string]*call{}, settled: map[string]bool{}}
 }
 
 // errGone is why questions end when there is nobody to get the answer.
@@ -305,7 +311,7 @@ func (p *Proxy) prefix() string { return "mcp__" + p.o.Server + "__" }
 func (p *Proxy) question(c *call) client.Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := client.Call{CallID: string(c.id)}
+	q := client.Call{CallID: string(c.id), Meta: client.Meta{CWD: p.cwd}}
 	if c.id.Kind() == '"' {
 		q.CallID = protocol.Unquote(c.id)
 	}

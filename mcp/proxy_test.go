@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -309,4 +310,13 @@ func FuzzClientLine(f *testing.F) {
 		require.Equal(t, name, name2)
 		require.Equal(t, string(arguments), string(arguments2))
 	})
+}
+
+// TestFolder: a client of MCP does not say where it works; it has started the
+// proxy there.
+func TestFolder(t *testing.T) {
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	p := New(Options{Server: "fs", Ask: &asker{}})
+	require.Equal(t, dir, p.question(&call{id: jsontext.Value("1")}).Meta.CWD)
 }

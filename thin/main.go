@@ -22,20 +22,38 @@ func Main() int {
 	if why != nil && len(a.Stderr) == 0 {
 		a.Stderr = []byte("hookd-hook: " + why.Error() + "\n")
 	}
-	write(2, a.Stderr)
-	write(1, a.Stdout)
+	return say(a, 1, 2)
+}
+
+// say writes an answer and returns the exit status.
+func say(a Answer, stdout, stderr int) int {
+	write(stderr, a.Stderr)
+	if len(a.Stdout) > 0 && (closed(stdout) || !write(stdout, a.Stdout)) {
+		write(stderr, []byte("hookd-hook: the answer can't be written to standard output\n"))
+		return a.ExitUnsaid()
+	}
 	return a.Exit
 }
 
-func write(fd int, b []byte) {
+// closed reports whether this program was started without a descriptor: the
+// runtime puts /dev/null in its place, open for both ways, as no shell does.
+func closed(fd int) bool {
+	var is, null syscall.Stat_t
+	return syscall.Fstat(fd, &is) == nil && is.Mode&syscall.S_IFMT == syscall.S_IFCHR &&
+		syscall.Stat("/dev/null", &null) == nil && is.Rdev == null.Rdev && openBothWays(fd)
+}
+
+// write reports whether all of b was written.
+func write(fd int, b []byte) bool {
 	for len(b) > 0 {
 		n, err := syscall.Write(fd, b)
 		if err == syscall.EINTR || err == syscall.EAGAIN {
 			continue
 		}
 		if err != nil {
-			return // nobody reads any more
+			return false // nobody reads any more, or nobody ever did
 		}
 		b = b[n:]
 	}
+	return true
 }

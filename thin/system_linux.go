@@ -37,6 +37,12 @@ func peerUID(fd int) (int, error) {
 	return int(cred.Uid), nil
 }
 
+// openBothWays reports whether fd can be read and written.
+func openBothWays(fd int) bool {
+	flags, _, failed := syscall.RawSyscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFL, 0)
+	return failed == 0 && flags&syscall.O_ACCMODE == syscall.O_RDWR
+}
+
 // sleepMS waits a little.
 func sleepMS(ms int64) {
 	ts := syscall.NsecToTimespec(ms * 1_000_000)

@@ -33,6 +33,11 @@ func peerUID(fd int) (int, error) {
 	return int(cred.Uid), nil
 }
 
+func openBothWays(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
+}
+
 func sleepMS(ms int64) { time.Sleep(time.Duration(ms) * time.Millisecond) }
 
 // Args returns the command line without the program.

@@ -60,6 +60,23 @@ type Answer struct {
 	Stdout, Stderr []byte
 	// Exit is the exit status; never 1.
 	Exit int
+
+	agent, event string // what was asked about
+	payload      []byte
+}
+
+// ExitUnsaid is the exit status when Stdout can't be written: 2, which most
+// agents read as a no, where the event is a gate or nobody knows what it is;
+// else Exit.
+func (a *Answer) ExitUnsaid() int {
+	if a.Exit != 0 {
+		return a.Exit
+	}
+	agent, event := resolve(a.agent, a.event, a.payload)
+	if _, _, _, known := answerFor(agent, event, "deny"); known && !gate(agent, event) {
+		return 0
+	}
+	return 2
 }
 
 // Failure is why there is no answer, for people. It holds no payload.
@@ -86,11 +103,11 @@ func Run(o Options, getenv func(string) string) (a Answer, why error) {
 	if failure == "" {
 		a, failure = ask(&o, payload, deadline, getenv)
 	}
-	if failure == "" {
-		return a, nil
+	if failure != "" {
+		a, why = Unavailable(o.Agent, o.Event, o.OnUnavailable, string(failure), payload), failure
 	}
-	a = Unavailable(o.Agent, o.Event, o.OnUnavailable, string(failure), payload)
-	return a, failure
+	a.agent, a.event, a.payload = o.Agent, o.Event, payload
+	return a, why
 }
 
 // ask takes the payload to the daemon and brings the answer back.
@@ -111,7 +128,7 @@ func ask(o *Options, payload []byte, deadline int64, getenv func(string) string)
 	if left < minDeadlineMS {
 		return Answer{}, "the payload took so long that no time is left to ask"
 	}
-	if failure := c.write(request(o, payload, left, getenv)); failure != "" {
+	if failure := c.write(request(o, withFolder(o.Agent, payload), left, getenv)); failure != "" {
 		return Answer{}, failure
 	}
 	line, failure := c.readLine()

@@ -215,3 +215,63 @@ func TestVersionIsPrinted(t *testing.T) {
 	require.False(t, o.Version, "it is the value of another flag")
 	require.Contains(t, Usage, "--version")
 }
+
+// TestAnswerThatNobodyGets: a no that can't be said is still a no.
+func TestAnswerThatNobodyGets(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	defer full.Close()
+	gone, err := os.Open(os.DevNull) // can't be written to
+	require.NoError(t, err)
+	defer gone.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer null.Close()
+	both, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // as the runtime does for a closed one
+	require.NoError(t, err)
+	defer both.Close()
+	deny := []byte(`{"hookSpecificOutput":{"permissionDecision":"deny"}}`)
+	for _, c := range []struct {
+		agent, event, payload string
+		exit, want            int
+	}{
+		{"claude", "PreToolUse", `{}`, 0, 2},
+		{"auto", "auto", `{"hook_event_name":"PreToolUse"}`, 0, 2},
+		{"claude", "PreToolUse", `{"cursor_version":"1","hook_event_name":"preToolUse"}`, 0, 2},
+		{"claude", "SessionEnd", `{}`, 0, 0}, // there is nothing to block
+		{"claude", "SessionEnd", `{}`, 3, 3},
+		{"unheard", "of", `{}`, 0, 2},
+	} {
+		a := Answer{Stdout: deny, Exit: c.exit, agent: c.agent, event: c.event, payload: []byte(c.payload)}
+		for _, out := range []int{int(full.Fd()), int(gone.Fd()), int(both.Fd()), -1} {
+			require.Equal(t, c.want, say(a, out, int(null.Fd())), "%+v", c)
+			require.Equal(t, c.want, say(a, out, -1), "%+v", c)
+		}
+		require.Equal(t, c.exit, say(a, int(null.Fd()), -1))
+		a.Stdout = nil
+		require.Equal(t, c.exit, say(a, -1, -1), "nothing was to be said")
+	}
+}
+
+// TestFolderOfAPayload: an agent that does not say where it works has started
+// this program there.
+func TestFolderOfAPayload(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	for payload, want := range map[string]string{
+		`{"agent_action_name":"pre_read_code","tool_info":{"file_path":"a"}}`: `{"cwd":"` + here + `","agent_action_name":"pre_read_code","tool_info":{"file_path":"a"}}`,
+		` { "agent_action_name":"x"}`:                                         ` {"cwd":"` + here + `", "agent_action_name":"x"}`,
+		`{"agent_action_name":"x","cwd":"/w"}`:                                `{"agent_action_name":"x","cwd":"/w"}`,
+		`{"hook_event_name":"PreToolUse"}`:                                    `{"hook_event_name":"PreToolUse"}`,
+		`["agent_action_name"]`:                                               `["agent_action_name"]`,
+	} {
+		got := withFolder("auto", []byte(payload))
+		require.Equal(t, want, string(got))
+	}
+	require.Equal(t, `{"cwd":"`+here+`"}`, string(withFolder("windsurf", []byte("{}"))))
+	require.Equal(t, `{"cwd":"`+here+`" }`, string(withFolder("windsurf", []byte("{ }"))))
+	require.Equal(t, `7`, string(withFolder("windsurf", []byte("7"))))
+	require.Equal(t, ``, string(withFolder("windsurf", nil)))
+}

@@ -7,6 +7,20 @@ package thin
 // guessed from the payload. For those that stay unknown a deny is exit status 2
 // with the reason on standard error, which most agents read as a no.
 func Unavailable(agent, event, want, reason string, payload []byte) Answer {
+	agent, event = resolve(agent, event, payload)
+	stdout, stderr, exit, known := answerFor(agent, event, want)
+	if !known {
+		if want == "continue" {
+			return Answer{Stderr: []byte(reason + "\n")}
+		}
+		return Answer{Stderr: []byte(reason + "\n"), Exit: 2}
+	}
+	quoted := appendString(nil, []byte(reason))
+	return Answer{Stdout: fill(stdout, quoted[1:len(quoted)-1]), Stderr: fill(stderr, []byte(reason)), Exit: exit}
+}
+
+// resolve finds out who asks about what.
+func resolve(agent, event string, payload []byte) (string, string) {
 	if runs := surely(payload); runs != "" && runs != agent {
 		// It runs the hook that was set up for another agent. Nothing that a
 		// payload says may turn a gate into something else.
@@ -23,15 +37,7 @@ func Unavailable(agent, event, want, reason string, payload []byte) Answer {
 	if event == "" || event == "auto" {
 		event = eventIn(payload)
 	}
-	stdout, stderr, exit, known := answerFor(agent, event, want)
-	if !known {
-		if want == "continue" {
-			return Answer{Stderr: []byte(reason + "\n")}
-		}
-		return Answer{Stderr: []byte(reason + "\n"), Exit: 2}
-	}
-	quoted := appendString(nil, []byte(reason))
-	return Answer{Stdout: fill(stdout, quoted[1:len(quoted)-1]), Stderr: fill(stderr, []byte(reason)), Exit: exit}
+	return agent, event
 }
 
 // reasonMark stands for the reason in the table of answers.

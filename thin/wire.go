@@ -1,6 +1,9 @@
 package thin
 
-import "strconv"
+import (
+	"strconv"
+	"syscall"
+)
 
 // Method is what the daemon is asked by. Its params are agent, event, payload
 // (the text as it came, with bytes that are no UTF-8 replaced), env, approve,
@@ -47,6 +50,32 @@ func request(o *Options, payload []byte, deadlineMS int64, getenv func(string) s
 	b = append(b, `},"payload":`...)
 	b = appendString(b, payload)
 	return append(b, "}}\n"...)
+}
+
+// withFolder adds the folder in which this program was started to the payload of
+// an agent that does not say where it works.
+func withFolder(agent string, payload []byte) []byte {
+	switch {
+	case agent == "windsurf":
+	case agent != "" && agent != "auto", index(payload, `"agent_action_name"`) < 0, surely(payload) != "windsurf":
+		return payload // most often without a closer look
+	}
+	rest := space(payload)
+	if _, said := member(payload, "cwd"); said || len(rest) == 0 || rest[0] != '{' {
+		return payload
+	}
+	cwd, err := syscall.Getwd()
+	if err != nil || cwd == "" || cwd[0] != '/' {
+		return payload
+	}
+	begin := len(payload) - len(rest) + 1
+	b := make([]byte, 0, len(payload)+len(cwd)+16)
+	b = append(append(b, payload[:begin]...), `"cwd":`...)
+	b = appendString(b, []byte(cwd))
+	if next := space(rest[1:]); len(next) > 0 && next[0] != '}' {
+		b = append(b, ',')
+	}
+	return append(b, payload[begin:]...)
 }
 
 const hexDigits = "0123456789abcdef"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookd/hookd/agent/agenttest"
 	"github.com/hookd/hookd/agent/native"
+	"github.com/hookd/hookd/protocol"
 )
 
 var update = flag.Bool("update", false, "write what becomes of the payloads anew")
@@ -119,4 +120,28 @@ func FuzzCursor(f *testing.F) {
 		`{"hook_event_name":"afterFileEdit","file_path":"a","edits":[],"workspace_roots":[1]}`,
 		`{"hook_event_name":"postToolUse","tool_name":"Read","tool_output":"[1","duration":1e3}`,
 	)
+}
+
+// TestFolder: a call belongs to the workspace, wherever its command runs.
+func TestFolder(t *testing.T) {
+	for folders, want := range map[string]string{
+		`"cwd":"/w"`:                                   "/w",
+		`"cwd":"","workspace_roots":["/p","/q"]`:       "/p",
+		`"workspace_roots":["/p"]`:                     "/p",
+		`"cwd":"/tmp","workspace_roots":["/p"]`:        "/p",
+		`"cwd":"/p2","workspace_roots":["/p"]`:         "/p",
+		`"cwd":"/p/../tmp","workspace_roots":["/p"]`:   "/p",
+		`"cwd":"sub","workspace_roots":["/p"]`:         "/p",
+		`"cwd":"/p/sub","workspace_roots":["/p"]`:      "/p/sub", // in the project
+		`"cwd":"/p","workspace_roots":["/p/"]`:         "/p",
+		`"cwd":"/q/sub","workspace_roots":["/p","/q"]`: "/p",
+		`"cwd":"/tmp","workspace_roots":["/"]`:         "/tmp",
+		`"cwd":"/w","workspace_roots":[]`:              "/w",
+	} {
+		c, err := New().Read("beforeShellExecution", []byte(`{"hook_event_name":"beforeShellExecution","command":"ls",`+folders+`}`))
+		require.NoError(t, err)
+		meta, err := protocol.ParseObject(c.Params.Get("meta"))
+		require.NoError(t, err)
+		require.Equal(t, want, protocol.MetaString(meta, "cwd"), folders)
+	}
 }

@@ -2,6 +2,7 @@ package cursor
 
 import (
 	"errors"
+	"path"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -42,14 +43,18 @@ func decode(c *native.Call) error {
 	return nil
 }
 
-// setFolder takes the first of the workspace's folders where the payload does
-// not say in which one it is: a user's own hooks are not run there.
+// setFolder takes the first of the workspace's folders, or the one below it in
+// which a command is to run. A command that runs elsewhere, as the model chooses,
+// still belongs to the workspace.
 func setFolder(c *native.Call) {
-	if cwd := c.Text("cwd"); cwd != "" {
-		c.SetMetaText("cwd", cwd)
-		return
+	cwd, root := c.Text("cwd"), c.FirstText("workspace_roots")
+	if root != "" {
+		below := strings.TrimSuffix(path.Clean(root), "/") + "/"
+		if !strings.HasPrefix(path.Clean(cwd)+"/", below) {
+			cwd = root
+		}
 	}
-	c.SetMetaText("cwd", c.FirstText("workspace_roots"))
+	c.SetMetaText("cwd", cwd)
 }
 
 func decodeCall(c *native.Call) error {

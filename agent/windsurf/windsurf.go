@@ -48,7 +48,11 @@ func decode(c *native.Call) error {
 	c.SetMeta("turn_id", "execution_id")
 	c.SetMeta("model", "model_name")
 	info := c.Sub("tool_info")
-	c.SetMetaText("cwd", protocol.MetaString(info, "cwd"))
+	if cwd := protocol.MetaString(info, "cwd"); cwd != "" {
+		c.SetMetaText("cwd", cwd)
+	} else {
+		c.SetMeta("cwd", "cwd") // of the client: Windsurf says it only of commands
+	}
 	switch c.Stage {
 	case before, after:
 		if err := setTool(c, info); err != nil {

@@ -4,7 +4,10 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hookd/hookd/agent/agenttest"
+	"github.com/hookd/hookd/protocol"
 )
 
 var update = flag.Bool("update", false, "write what becomes of the payloads anew")
@@ -39,4 +42,20 @@ func FuzzWindsurf(f *testing.F) {
 		`{"agent_action_name":"pre_mcp_tool_use","tool_info":{"mcp_tool_name":"t"}}`,
 		`{"agent_action_name":"pre_read_code","tool_info":7}`,
 	)
+}
+
+// TestFolder: the client says where it was started when the agent does not.
+func TestFolder(t *testing.T) {
+	for payload, want := range map[string]string{
+		`{"agent_action_name":"pre_run_command","tool_info":{"command_line":"ls","cwd":"/w"}}`:            "/w",
+		`{"cwd":"/h","agent_action_name":"pre_run_command","tool_info":{"command_line":"ls","cwd":"/w"}}`: "/w",
+		`{"cwd":"/h","agent_action_name":"pre_read_code","tool_info":{"file_path":"a"}}`:                  "/h",
+		`{"agent_action_name":"pre_read_code","tool_info":{"file_path":"a"}}`:                             "",
+	} {
+		c, err := New().Read("", []byte(payload))
+		require.NoError(t, err)
+		meta, err := protocol.ParseObject(c.Params.Get("meta"))
+		require.NoError(t, err)
+		require.Equal(t, want, protocol.MetaString(meta, "cwd"), payload)
+	}
 }

@@ -52,8 +52,12 @@ approvers decide it.`,
 				fmt.Fprintf(a.err, "hookd: %s\n", why)
 			}
 			_, _ = a.err.Write(answer.Stderr) // as below
-			if _, err := a.out.Write(answer.Stdout); err != nil || answer.Exit != 0 {
-				return exitStatus(max(answer.Exit, 0))
+			exit := max(answer.Exit, 0)
+			if _, err := a.out.Write(answer.Stdout); err != nil {
+				exit = answer.ExitUnsaid() // a no that nobody can read is none
+			}
+			if exit != 0 {
+				return exitStatus(exit)
 			}
 			return nil
 		},
