@@ -11,6 +11,7 @@
 package condition
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -76,8 +77,39 @@ func (c *Condition) String() string { return c.text }
 // judges the request's subject and meta as they are, never its context. A field
 // that the request does not have is empty.
 func (c *Condition) Holds(req *protocol.Request) bool {
-	holds, _, _ := c.judge.judge(c.facts(req))
+	holds, _, _ := c.judged(c.facts(req))
 	return holds
+}
+
+// errReadings is why a condition can't be judged of a call whose arguments say
+// one thing in two ways.
+var errReadings = errors.New("arguments that mean the same say different things, and which of them the agent takes is not known")
+
+// judged is the answer for a call: of one that can be read in several ways it
+// holds when it is true of any of them, and then never for sure.
+func (c *Condition) judged(f *facts) (holds bool, why string, err error) {
+	holds, why, err = c.judge.judge(f)
+	if err != nil || f.tool == "" || len(f.arguments()) == 0 {
+		return holds, why, err
+	}
+	readings, all := protocol.ToolReadings(f.tool, f.arguments())
+	if !all {
+		return true, why, errReadings
+	}
+	for _, args := range readings {
+		if holds {
+			break
+		}
+		reading := newFacts(f.req, f.lines, f.now)
+		reading.args, reading.argsRead = args, true
+		if holds, why, err = c.judge.judge(reading); err != nil {
+			return true, why, err
+		}
+	}
+	if holds && readings != nil {
+		return true, why, errReadings
+	}
+	return holds, why, nil
 }
 
 func (c *Condition) facts(req *protocol.Request) *facts {
@@ -112,7 +144,7 @@ type Field struct {
 func (c *Condition) Explain(req *protocol.Request) Explanation {
 	f := c.facts(req)
 	var e Explanation
-	e.Holds, e.Why, e.Err = c.judge.judge(f)
+	e.Holds, e.Why, e.Err = c.judged(f)
 	_, e.Rule = c.judge.(*rule)
 	for _, name := range c.judge.uses() {
 		if name == "shell" {

@@ -81,7 +81,7 @@ func (f *facts) shell() *shell.Line {
 		f.line = f.lines.Read(facts.Command)
 		if facts.Opaque {
 			f.line.Unresolved = true
-			f.line.Why = append(f.line.Why, "what is typed is a part of a line")
+			f.line.Why = append(f.line.Why, "what is typed is a part of a line, or the arguments say different things")
 		}
 	case facts.Opaque:
 		f.line = &shell.Line{Unresolved: true, Why: []string{"code is run that is no shell's"}}

@@ -91,3 +91,33 @@ func TestNumbers(t *testing.T) {
 		assert.Equal(t, want, numberOf(digits), digits)
 	}
 }
+
+// TestDecoys: a condition bites on each value of what a call says twice, and is
+// never sure then.
+func TestDecoys(t *testing.T) {
+	for _, c := range []struct {
+		tool, args, text string
+		holds            bool
+	}{
+		{"run_command", `{"command":"ls","CommandLine":"rm -rf /"}`, `shell.runs('rm')`, true},
+		{"run_command", `{"command":"cat <<E","CommandLine":"rm -rf /"}`, `shell.runs('rm')`, true},
+		{"run_command", `{"command":"ls","CommandLine":"rm -rf /"}`, `Bash(rm *)`, true},
+		{"run_command", `{"command":"ls","CommandLine":"rm -rf /"}`, `command == 'rm -rf /'`, true},
+		{"run_command", `{"command":"ls","CommandLine":"rm -rf /"}`, `command contains 'rm -rf'`, true},
+		{"bash", `{"command":"ls","Command":"rm x"}`, `args.command startsWith 'rm'`, true},
+		{"run_command", `{"command":"ls","CommandLine":"rm -rf /"}`, `command == 'ls'`, true},
+		{"run_command", `{"command":"ls","CommandLine":"rm -rf /"}`, `agent == 'other' && command contains 'rm'`, false},
+		{"write_to_file", `{"file_path":"/tmp/ok","TargetFile":"/etc/passwd"}`, `path == '/etc/passwd'`, true},
+		{"write_to_file", `{"file_path":"/tmp/ok","TargetFile":"/etc/passwd"}`, `Write(//etc/**)`, true},
+		{"write_to_file", `{"file_path":"/tmp/ok","TargetFile":"/etc/passwd"}`, `all(paths, # startsWith '/tmp/')`, true},
+		{"fetch", `{"url":"https://a.test/","Url":"https://b.test/"}`, `WebFetch(domain:b.test)`, true},
+		{"call_mcp_tool", `{"ServerName":"a","server_name":"b","ToolName":"q"}`, `mcp__b__q`, true},
+		{"call_mcp_tool", `{"ServerName":"a","ToolName":"q","arguments":{"command":"ls"},"Arguments":{"command":"rm x"}}`, `shell.runs('rm')`, true},
+		{"Edit", `{"path":"1","file_path":"2","filePath":"3","file":"4","content":"1","contents":"2","file_text":"3","new_string":"1","new_str":"2"}`, `path == '5'`, true},
+	} {
+		e := compile(t, c.text).Explain(toolCall(t, c.tool, c.args))
+		assert.Equal(t, c.holds, e.Holds, "%s %s", c.args, c.text)
+		assert.Equal(t, c.holds, e.Err != nil, "%s %s", c.args, c.text)
+	}
+	require.NoError(t, compile(t, "command == 'ls'").Explain(toolCall(t, "bash", `{"command":"ls","Command":"ls"}`)).Err)
+}

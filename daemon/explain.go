@@ -69,6 +69,9 @@ func Explain(o ExplainOptions) ([]Explained, error) {
 		x.entry(&cfg.Hooks.Entries[i])
 	}
 	scripts := commands.NewRunner(commands.RunnerOptions{Getenv: o.Getenv})
+	for _, f := range files {
+		x.written(f.File, f.Layer)
+	}
 	for _, r := range commands.Registrations(files, scripts) {
 		x.script(r, true)
 	}
@@ -96,11 +99,82 @@ type explainer struct {
 	req      *protocol.Request
 	agent    string
 	list     []placed
+	rules    map[string]written // by the names of their hooks
+}
+
+// written is what a file of command hooks says about a hook.
+type written struct {
+	file    *commands.File
+	rule    *commands.Rule
+	handler *commands.Handler
+}
+
+// written notes what a file says about each of its hooks.
+func (x *explainer) written(f *commands.File, layer hook.Layer) {
+	if x.rules == nil {
+		x.rules = map[string]written{}
+	}
+	for i := range f.Rules {
+		rule := &f.Rules[i]
+		for j := range rule.Handlers {
+			name := fmt.Sprintf("%s:%s/%s", layer, rule.Event, rule.Name)
+			if len(rule.Handlers) > 1 {
+				name += fmt.Sprintf("#%d", j+1)
+			}
+			x.rules[name] = written{f, rule, &rule.Handlers[j]}
+		}
+	}
+}
+
+// because says which of a rule's matcher and conditions decided.
+func (x *explainer) because(name string, req *protocol.Request, meant bool) string {
+	w, ok := x.rules[name]
+	if !ok {
+		return ""
+	}
+	if !meant && w.rule.Matcher != "" && !w.matches(req) {
+		return fmt.Sprintf("its matcher %q does not mean %q", w.rule.Matcher, req.Tool())
+	}
+	var why []string
+	for _, text := range []string{w.rule.IfText, w.handler.IfText} {
+		if text == "" {
+			continue
+		}
+		if c, err := condition.Compile(text); err == nil {
+			holds, how := explainIf(c, req)
+			if !meant && !holds {
+				return how
+			}
+			why = append(why, how)
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// matches reports whether the matcher alone means a call.
+func (w written) matches(req *protocol.Request) bool {
+	text := protocol.Object{{Name: "hooks", Value: protocol.Object{{Name: w.rule.Event, Value: slices.Concat(
+		[]byte(`[{"matcher":`), protocol.Quote(w.rule.Matcher), []byte(`,"hooks":[{"type":"command","command":"true"}]}]`),
+	)}}.AppendJSON(nil)}}
+	if w.file.Form == commands.FormHookd {
+		text = append(protocol.Object{{Name: "version", Value: []byte("1")}}, text...)
+	}
+	f, err := commands.Parse(w.file.Path, text.AppendJSON(nil))
+	if err != nil {
+		return true
+	}
+	for _, r := range f.Hooks(hook.LayerUser, 0, nil) {
+		return r.If.Holds(req)
+	}
+	return true
 }
 
 // entry explains an entry of the config.
 func (x *explainer) entry(e *config.Entry) {
 	for _, stage := range x.stages() {
+		if stage == protocol.StageApproveTool && e.Source == hook.InProcess && e.Intercept == nil && slices.Contains(strings.Fields(judging+" "+watching), e.Name) {
+			continue // it approves nothing
+		}
 		p := placed{Explained: Explained{
 			Name: e.Name, Source: string(e.Source), Layer: hook.LayerConfig.String(), Priority: x.registry.Priority(e),
 			FailPolicy: string(e.FailPolicy), Mode: string(e.Mode), Role: "interceptor",
@@ -130,6 +204,8 @@ func (x *explainer) meant(e *config.Entry, stage protocol.Stage) (bool, string) 
 	switch {
 	case !e.Enabled:
 		return false, "it is disabled (enabled: false)"
+	case e.Source == hook.InProcess && slices.Contains(strings.Fields(watching), e.Name):
+		return false, "it only watches"
 	case e.Source == hook.InProcess && e.Intercept == nil:
 		// What it can do shows only when it is made.
 	case !slices.Contains(e.Intercept, stage):
@@ -223,9 +299,12 @@ func (x *explainer) script(r *hook.Registration, trusted bool) {
 			}
 			continue
 		case !r.If.Holds(req):
-			p.Why = "its matcher or condition does not mean the call"
+			p.Why = cmp.Or(x.because(r.Name, req, false), "its matcher or condition does not mean the call")
 		default:
 			p.Asked, p.Why = true, "its matcher and condition mean the call"
+			if why := x.because(r.Name, req, true); why != "" {
+				p.Why += ": " + why
+			}
 			if !trusted {
 				p.Why += "; it runs only when its file is trusted"
 			}
@@ -262,6 +341,7 @@ func (x *explainer) project(cfg *config.Config, run *commands.Runner, getenv fun
 		case state == trust.Changed:
 			say("changed since it was trusted, so what it judges is denied: " + why)
 		}
+		x.written(f, hook.LayerProject)
 		list = append(list, f.Hooks(hook.LayerProject, 0, run)...)
 	}
 	return list

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,9 +19,16 @@ type ToolCall struct {
 // Edit{file_path, old_string, new_string, replace_all}, Read{file_path} and so
 // on. Tools and arguments without a counterpart stay as they are. A patch of
 // one file becomes a Write or an Edit; of several files it becomes an Edit of
-// the first that still holds the patch, see [ClaudeToolCalls].
+// the first that still holds the patch, see [ClaudeToolCalls]. Arguments that
+// say the same thing differently, such as "command" and "CommandLine", hold all
+// that they say, a line each.
 func ClaudeToolCall(name string, args Object) (string, Object) {
 	row := toolNamed(name)
+	plain, doubt := plainly(name, args, row != nil && row.kind != ToolMCP)
+	if doubt && row != nil && row.name == "call_mcp_tool" && len(sayings(name, args)) > 0 {
+		return name, args // which tool it calls is not known
+	}
+	args = plain
 	switch {
 	case row == nil:
 		return claudeMCP(name), args
@@ -57,6 +65,7 @@ func ClaudeToolCalls(name string, args Object) []ToolCall {
 		claude, out := ClaudeToolCall(name, args)
 		return []ToolCall{{claude, out}}
 	}
+	args, _ = plainly(name, args, true)
 	member, text := patchMember(args)
 	ops := parsePatch(text)
 	switch {
@@ -83,29 +92,37 @@ func NativeArguments(name string, native, claude Object) Object {
 		return native
 	}
 	row := toolNamed(name)
+	plain, _ := plainly(name, native, true)
 	switch {
 	case row == nil:
-		return claude
+		return restored(name, native, before, claude)
 	case row.name == "call_mcp_tool":
-		return nativeMCPArguments(native, claude)
-	case row.name == "apply_patch" && native.Get("old_string") == nil:
-		return nativePatch(native, before, claude)
+		if target == name {
+			return claude
+		}
+		return nativeMCPArguments(native, restored(innerName(native), innerArguments(native), before, claude))
+	case row.name == "apply_patch" && plain.Get("old_string") == nil:
+		out := nativePatch(plain, before, claude)
+		if member, _ := patchMember(plain); member != "" && before.Get(member) == nil {
+			out = everywhere(name, native, out, member, out.Get(member))
+		}
+		return out
 	}
 	if row = toolNamed(target); row == nil || !row.claude {
-		return claude
+		return restored(name, native, before, claude)
 	}
 	out := slices.Clone(native)
 	for _, m := range before {
 		if claude.Get(m.Name) == nil {
-			out = without(out, row.nativeName(native, m.Name))
+			out = everywhere(name, native, out, row.nativeName(plain, m.Name), nil)
 		}
 	}
 	for _, m := range claude {
 		if SameValue(before.Get(m.Name), m.Value) {
 			continue
 		}
-		to := row.nativeName(native, m.Name)
-		out = put(out, to, nativeValue(row, m.Name, look(native, to), m.Value))
+		to := row.nativeName(plain, m.Name)
+		out = everywhere(name, native, out, to, nativeValue(row, m.Name, look(plain, to), m.Value))
 	}
 	return out
 }
@@ -282,7 +299,24 @@ func editorTarget(name string, args Object) string {
 	case row == nil || row.name != "str_replace_editor":
 		return ""
 	}
-	switch textFact(args, []string{"command"}) {
+	plain, _ := plainly(name, args, true)
+	verbs := strings.Split(textFact(plain, factTable.editor), "\n")
+	if len(verbs) == 1 {
+		return cmp.Or(editorVerb(verbs[0]), fallback)
+	}
+	// Which of them it does is not known: one that its name does not say, and
+	// that changes the file.
+	for _, verb := range verbs {
+		if does := editorVerb(verb); does != "" && does != "Read" && does != fallback {
+			return does
+		}
+	}
+	return fallback
+}
+
+// editorVerb says what a command of an editor tool does, or "".
+func editorVerb(verb string) string {
+	switch verb {
 	case "view", "read":
 		return "Read"
 	case "create", "write", "append":
@@ -290,7 +324,7 @@ func editorTarget(name string, args Object) string {
 	case "str_replace", "insert", "replace", "undo_edit", "edit_file", "diff":
 		return "Edit"
 	}
-	return fallback
+	return ""
 }
 
 // claudeMCP writes the name of an MCP server's tool as Claude Code does, where

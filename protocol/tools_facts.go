@@ -24,7 +24,9 @@ type ToolFacts struct {
 	Server string
 	// Opaque says that the call runs, or may run, something that Command does not
 	// hold: code of another language than the shell's, or a part of a line that is
-	// typed.
+	// typed. It is also set where arguments that say the same thing say different
+	// things, so that nobody knows which of them the agent takes: Command, Path and
+	// URL then hold all, a line each. [ToolReadings] has them one by one.
 	Opaque bool
 }
 
@@ -33,6 +35,15 @@ type ToolFacts struct {
 // that nobody knows is of [ToolOther] or [ToolMCP], and its arguments are read
 // by the usual names all the same.
 func ReadToolFacts(name string, args Object) ToolFacts {
+	plain, doubt := plainly(name, args, true)
+	f := readFacts(name, plain)
+	if doubt {
+		f.Opaque = true
+	}
+	return f
+}
+
+func readFacts(name string, args Object) ToolFacts {
 	f := ToolFacts{Kind: ToolKindOf(name)}
 	row := toolNamed(name)
 	switch f.Kind {
@@ -42,7 +53,7 @@ func ReadToolFacts(name string, args Object) ToolFacts {
 		if target := editorTarget(name, args); target != "" {
 			f.Kind = ToolKindOf(target)
 		}
-		if paths := ToolPaths(name, args); len(paths) > 0 {
+		if paths := pathsOf(name, args); len(paths) > 0 {
 			f.Path = paths[0]
 		}
 	case ToolWeb:
@@ -151,6 +162,27 @@ func ToolPaths(name string, args Object) []string {
 	default:
 		return nil
 	}
+	if sayings(name, args) == nil {
+		return pathsOf(name, args)
+	}
+	readings, _ := ToolReadings(name, args)
+	if readings == nil {
+		plain, _ := plainly(name, args, true)
+		return pathsOf(name, plain)
+	}
+	var list []string
+	for _, reading := range append(readings, args) {
+		for _, p := range pathsOf(name, reading) {
+			if !slices.Contains(list, p) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// pathsOf is ToolPaths for a call with one reading.
+func pathsOf(name string, args Object) []string {
 	var list []string
 	seen := map[string]bool{}
 	add := func(path string) {
@@ -166,9 +198,35 @@ func ToolPaths(name string, args Object) []string {
 		}
 	}
 	for _, from := range factTable.path {
-		for _, v := range lookAll(args, from) {
+		for _, v := range lookAnyCase(args, from) {
 			if v.Kind() == '"' {
 				add(Unquote(v))
+			}
+		}
+	}
+	return list
+}
+
+// lookAnyCase is lookAll for names whose case is another.
+func lookAnyCase(args Object, path string) []jsontext.Value {
+	name, rest, deeper := strings.Cut(path, ".")
+	var list []jsontext.Value
+	for _, m := range args {
+		if !sameName(name, m.Name) {
+			continue
+		}
+		values := []jsontext.Value{m.Value}
+		if deeper && m.Value.Kind() == '[' {
+			values, _ = Items(m.Value)
+		}
+		if !deeper || rest == "" {
+			list = append(list, values...)
+			continue
+		}
+		for _, v := range values {
+			if v.Kind() == '{' {
+				inner, _ := ParseObject(v)
+				list = append(list, lookAnyCase(inner, rest)...)
 			}
 		}
 	}

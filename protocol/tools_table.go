@@ -222,7 +222,14 @@ var toolTable = [...]toolRow{
 // factTable says under which names arguments hold a fact, in the order in which
 // they are looked for. A dot leads into an object or into the first item of an
 // array.
-var factTable = struct{ command, shell, typed, code, language, path, url, server, tool, inner, patch []string }{
+//
+// line, file and address are those of them that mean the same in a tool that
+// nobody knows; content and newText hold what is written, editor what is done.
+var factTable = struct {
+	command, shell, typed, code, language, path, url, server, tool, inner, patch []string
+
+	line, file, address, content, newText, editor []string
+}{
 	command:  []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script"},
 	shell:    []string{"command", "CommandLine", "commandLine", "command_line", "cmd", "script", "value"}, // value: its only argument
 	typed:    []string{"chars", "input", "Input", "text", "command"},                                      // into a program that runs already
@@ -239,4 +246,13 @@ var factTable = struct{ command, shell, typed, code, language, path, url, server
 	tool:   []string{"tool", "tool_name", "toolName", "ToolName", "name"},
 	inner:  []string{"arguments", "Arguments"}, // of the MCP server's tool
 	patch:  []string{"command", "input", "patch", "patchText", "patch_text", "value"},
+
+	line: []string{"command", "CommandLine", "commandLine", "command_line", "cmd"},
+	file: []string{
+		"file_path", "path", "filePath", "TargetFile", "AbsolutePath", "target_file", "absolute_path", "notebook_path", "target_notebook", "FilePath",
+	},
+	address: []string{"url", "Url", "URL", "uri"},
+	content: []string{"content", "CodeContent", "file_text", "contents"},
+	newText: []string{"new_string", "new_str", "newString", "ReplacementContent", "new_text"},
+	editor:  []string{"command"},
 }

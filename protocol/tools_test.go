@@ -323,7 +323,40 @@ func TestClaudeToolCall(t *testing.T) {
 		{"a subagent", "spawn_agent", `{"message":"p","agent_type":"x"}`, "Agent", `{"prompt":"p","subagent_type":"x"}`, `{"prompt":"q","subagent_type":"x"}`, `{"message":"q","agent_type":"x"}`},
 		{"unknown", "nobody_knows", `{"a":1.50}`, "nobody_knows", `{"a":1.50}`, `{"a":2}`, `{"a":2}`},
 		{"no counterpart", "write_stdin", `{"chars":"x"}`, "write_stdin", `{"chars":"x"}`, `{"chars":"y"}`, `{"chars":"y"}`},
-		{"both spellings", "run_command", `{"CommandLine":"a","command":"b"}`, "Bash", `{"CommandLine":"a","command":"b"}`, "", ""},
+		{
+			"both spellings, which differ", "run_command", `{"CommandLine":"a","command":"b","Cwd":"/"}`, "Bash", `{"CommandLine":"b\na","command":"b\na","Cwd":"/"}`,
+			`{"CommandLine":"b\na","command":"c","Cwd":"/"}`, `{"CommandLine":"c","command":"c","Cwd":"/"}`,
+		},
+		{
+			"both spellings, and another change", "run_command", `{"CommandLine":"a","command":"b","Cwd":"/"}`, "Bash", `{"CommandLine":"b\na","command":"b\na","Cwd":"/"}`,
+			`{"CommandLine":"b\na","command":"b\na","Cwd":"/w"}`, `{"CommandLine":"a","command":"b","Cwd":"/w"}`,
+		},
+		{
+			"the same in another case", "bash", `{"command":"ls","Command":"rm x"}`, "Bash", `{"command":"ls\nrm x","Command":"ls\nrm x"}`,
+			`{"command":"pwd"}`, `{"command":"pwd","Command":"pwd"}`,
+		},
+		{
+			"an empty decoy", "bash", `{"command":"","cmd":"rm x"}`, "Bash", `{"command":"rm x","cmd":"rm x"}`, "", "",
+		},
+		{
+			"a decoy of a file", "write_to_file", `{"file_path":"/ok","TargetFile":"/p","content":"a","CodeContent":"b"}`, "Write",
+			`{"file_path":"/ok\n/p","TargetFile":"/ok\n/p","content":"a\nb","CodeContent":"a\nb"}`,
+			`{"file_path":"/ok\n/p","TargetFile":"/ok\n/p","content":"c","CodeContent":"a\nb"}`, `{"file_path":"/ok","TargetFile":"/p","content":"c","CodeContent":"c"}`,
+		},
+		{
+			"a decoy for an MCP server's shell", "mcp__box__shell", `{"command":"ls","Command":"rm x","n":1}`, "mcp__box__shell", `{"command":"ls\nrm x","Command":"ls\nrm x","n":1}`,
+			`{"command":"ls\nrm x","Command":"ls\nrm x","n":2}`, `{"command":"ls","Command":"rm x","n":2}`,
+		},
+		{
+			"a decoy for an MCP server's shell that is called", "call_mcp_tool", `{"ServerName":"db","ToolName":"shell","Arguments":{"command":"ls","Command":"rm"}}`,
+			"mcp__db__shell", `{"command":"ls\nrm","Command":"ls\nrm"}`,
+			`{"command":"pwd","Command":"ls\nrm"}`, `{"ServerName":"db","ToolName":"shell","Arguments":{"command":"pwd","Command":"pwd"}}`,
+		},
+		{
+			"a decoy of a tool's name", "call_mcp_tool", `{"ServerName":"db","tool_name":"a","ToolName":"b","Arguments":{"q":1}}`,
+			"call_mcp_tool", `{"ServerName":"db","tool_name":"a","ToolName":"b","Arguments":{"q":1}}`, "", "",
+		},
+		{"an MCP server's tool with names of its own", "mcp__a__b", `{"Path":"/x"}`, "mcp__a__b", `{"Path":"/x"}`, `{"Path":"/y"}`, `{"Path":"/y"}`},
 		{"empty", "run_command", `{}`, "Bash", `{}`, `{"command":"x"}`, `{"command":"x"}`},
 	} {
 		t.Run(tc.about, func(t *testing.T) {
@@ -365,6 +398,9 @@ func FuzzToolCall(f *testing.F) {
 	f.Add("apply_patch", `{"command":"`+patchOfThree+`"}`)
 	f.Add("apply_patch", `{"command":"*** Add File: a\n+x","file_path":"b","content":1,"move_path":2}`)
 	f.Add("apply_patch", `{"command":"`+patchOfThree+`","file_path":"b","content":1,"move_path":2}`)
+	f.Add("run_command", `{"command":"ls","Command":"rm","CommandLine":["sh","-c","x"],"COMMAND":7}`)
+	f.Add("mcp__a__b", `{"PATH":"x","Path":"y","url":"z"}`)
+	f.Add("use_mcp_tool", `{"tool_name":"t","Tool":"u","arguments":"{\"command\":1,\"Command\":\"x\"}","ARGUMENTS":{}}`)
 	f.Add("use_mcp_tool", `{"server_name":"s","tool_name":"t","arguments":"{\"a\":1}"}`)
 	f.Fuzz(func(t *testing.T, name, text string) {
 		args, err := DecodeObject([]byte(text), 0)
@@ -373,6 +409,11 @@ func FuzzToolCall(f *testing.F) {
 		}
 		ReadToolFacts(name, args)
 		ToolPaths(name, args)
+		readings, _ := ToolReadings(name, args)
+		require.LessOrEqual(t, len(readings), maxReadings)
+		for _, o := range readings {
+			requireObject(t, o)
+		}
 		for _, c := range ClaudeToolCalls(name, args) {
 			requireObject(t, c.Arguments)
 		}
@@ -391,4 +432,46 @@ func requireObject(t *testing.T, o Object) {
 	t.Helper()
 	_, err := DecodeObject(o.AppendJSON(nil), 0)
 	require.NoError(t, err)
+}
+
+// TestToolDecoys: where arguments that mean the same differ, the facts hold all
+// that is said, and say that they are not sure.
+func TestToolDecoys(t *testing.T) {
+	for _, tc := range []struct {
+		name, args string
+		want       ToolFacts
+		readings   int
+	}{
+		{"run_command", `{"command":"ls","CommandLine":"rm x"}`, ToolFacts{Kind: ToolShell, Command: "ls\nrm x", Opaque: true}, 2},
+		{"exec_command", `{"cmd":"rm x","command":"ls"}`, ToolFacts{Kind: ToolShell, Command: "ls\nrm x", Opaque: true}, 2},
+		{"bash", `{"command":"ls","Command":"rm x"}`, ToolFacts{Kind: ToolShell, Command: "ls\nrm x", Opaque: true}, 2},
+		{"bash", `{"command":"ls","\u212aommand":"x"}`, ToolFacts{Kind: ToolShell, Command: "ls"}, 0},
+		{"shell", `{"script":"ls","\u017fcript":"rm x"}`, ToolFacts{Kind: ToolShell, Command: "ls\nrm x", Opaque: true}, 2},
+		{"shell", `{"":"ls"}`, ToolFacts{Kind: ToolShell}, 0},
+		{"bash", `{"COMMAND":"rm x"}`, ToolFacts{Kind: ToolShell, Command: "rm x"}, 0},
+		{"bash", `{"command":"ls","Command":"ls"}`, ToolFacts{Kind: ToolShell, Command: "ls"}, 0},
+		{"shell", `{"command":["rm","x"],"cmd":"rm x"}`, ToolFacts{Kind: ToolShell, Command: "rm x"}, 0},
+		{"shell", `{"command":["ls"],"cmd":"rm x"}`, ToolFacts{Kind: ToolShell, Command: "ls\nrm x", Opaque: true}, 2},
+		{"bash", `{"command":"","cmd":"rm x"}`, ToolFacts{Kind: ToolShell, Command: "rm x"}, 0},
+		{"mcp__box__shell", `{"command":"ls","Command":"rm x"}`, ToolFacts{Kind: ToolMCP, Server: "box", Command: "ls\nrm x", Opaque: true}, 2},
+		{"write_stdin", `{"chars":"ls\n","input":"rm x\n"}`, ToolFacts{Kind: ToolShell, Command: "ls\n\nrm x\n", Opaque: true}, 2},
+		{"write_to_file", `{"file_path":"/tmp/ok","TargetFile":"/etc/passwd"}`, ToolFacts{Kind: ToolFileWrite, Path: "/tmp/ok\n/etc/passwd", Opaque: true}, 2},
+		{"create", `{"path":"/etc/passwd","file_path":"/tmp/ok"}`, ToolFacts{Kind: ToolFileWrite, Path: "/tmp/ok\n/etc/passwd", Opaque: true}, 2},
+		{"fetch", `{"url":"https://a","URL":"https://b"}`, ToolFacts{Kind: ToolWeb, URL: "https://a\nhttps://b", Opaque: true}, 2},
+		{"str_replace_editor", `{"command":"view","Command":"create","path":"/p"}`, ToolFacts{Kind: ToolFileWrite, Path: "/p", Opaque: true}, 2},
+		{"call_mcp_tool", `{"ServerName":"db","tool_name":"q","arguments":{"command":"ls","Command":"rm x"}}`, ToolFacts{Kind: ToolMCP, Server: "db", Command: "ls\nrm x", Opaque: true}, 2},
+		{"call_mcp_tool", `{"ServerName":"db","tool_name":"q","arguments":{"command":"ls"},"Arguments":{"command":"rm x"}}`, ToolFacts{Kind: ToolMCP, Server: "db", Command: "ls", Opaque: true}, 2},
+		{"apply_patch", `{"input":"*** Delete File: a","patch":"*** Delete File: b"}`, ToolFacts{Kind: ToolFileEdit, Path: "a", Opaque: true}, 2},
+	} {
+		args := toolArgs(t, tc.args)
+		require.Equal(t, tc.want, ReadToolFacts(tc.name, args), "%s %s", tc.name, tc.args)
+		readings, all := ToolReadings(tc.name, args)
+		require.True(t, all)
+		require.Len(t, readings, tc.readings, "%s %s", tc.name, tc.args)
+	}
+	require.Equal(t, []string{"/ok", "/p"}, ToolPaths("write_to_file", toolArgs(t, `{"file_path":"/ok","TargetFile":"/p"}`)))
+	require.Equal(t, []string{"/ok", "/p"}, ToolPaths("Read", toolArgs(t, `{"paths":["/ok"],"Paths":["/p"]}`)))
+	require.Equal(t, []string{"a", "b"}, ToolPaths("apply_patch", toolArgs(t, `{"input":"*** Delete File: a","patch":"*** Delete File: b"}`)))
+	_, all := ToolReadings("Edit", toolArgs(t, `{"path":"1","file_path":"2","filePath":"3","file":"4","content":"1","contents":"2","file_text":"3","new_string":"1","new_str":"2"}`))
+	require.False(t, all)
 }

@@ -538,6 +538,9 @@ func (r *reader) written() {
 // it as a pattern.
 func sameFile(file, name string) bool {
 	ok, err := path.Match(name, file)
+	if start, some := strings.CutSuffix(file, "*"); some && strings.HasPrefix(name, start) { // see split
+		return true
+	}
 	return ok && err == nil || strings.EqualFold(file, name)
 }
 

@@ -80,6 +80,10 @@ func suspectsOf(name string) string {
 		return "-D"
 	case "ssh-add":
 		return "-s"
+	case "gnuplot":
+		return "! system"
+	case "rpm", "rpmspec", "rpmbuild":
+		return "%( %{lua"
 	}
 	return ""
 }

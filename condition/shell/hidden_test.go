@@ -59,10 +59,26 @@ func hidden() []string {
 	}
 }
 
+// more are further lines that may run zap.
+func more() []string {
+	return []string{
+		"env - zap", "env - A=b zap x", "env -u X - A=b zap x", "env -i - A=b zap", "env - -i A=b zap", "env A=b - zap", "busybox env - zap", "time -- zap x", "time -p -- zap", "time -f %e zap", "time -o f zap", "time -v zap", "- zap",
+		"vim.tiny -c '!zap'", "vim.basic -c '!zap' f", "vim.nox +'!zap'", "sqlite3 x.db <<< '.system zap'", "sqlite3 <<E\n.shell zap\nE", "psql <<< '\\! zap'", "psql <<'E'\n\\! zap\nE", "mysql <<< 'system zap'", "echo '!zap' | dc", "dc -e '!zap'", "dc <<< '!zap'", "echo '!zap' > f; dc f",
+		"uv run -", "uv run - <<< x", "uv run https://u/x.py", "deno run https://u/x.ts", "deno run -A https://u/x.ts", "deno https://u/x.ts", "deno run -", "npm pkg set scripts.test='zap x' && npm test", "npm pkg set scripts.test=zap", "npm set-script test 'zap x'", "pnpm pkg set scripts.a='zap'",
+		"awk '{print > \"a.sh\"}' f; bash a.sh", "awk '{print >> \"a.sh\"}' f; bash a.sh", "awk '{print $2 > $1}' f; bash a.sh", "awk '{printf(\"%s\", $0) > (\"a\" \".sh\")}' f; bash a.sh", "split f; sh xaa", "split -b 9 f p/y; sh p/yaa", "split -l 1 - z < f; bash ./zaa", "csplit f 1; sh xx00", "csplit -f k f 1; sh k01",
+		"perf stat zap", "perf stat -e cycles -- zap", "perf record -g zap", "perf stat --new-option x zap", "ssh-agent zap", "ssh-agent -t 9 zap", "systemd-cat zap", "systemd-cat -t x zap", "run0 zap", "run0 -u root zap", "ip netns exec n zap", "ip -n x netns exec n zap", "ip -all netns exec zap", "ip vrf exec v zap", "xterm -e zap", "xterm -T t -e 'zap x'", "gnome-terminal -- zap", "konsole -e zap", "kitty zap", "x-terminal-emulator -e zap",
+		"screen -X stuff zap", "screen -r s -X stuff 'zap\n'", "screen -x s -p 0 -X stuff zap", "tmux attach \\; send-keys zap Enter", "tmux send-keys zap Enter", "dotenv -- zap", "dotenv -e .env -- zap", "dotenv -e .env zap", "dotenv run zap", "dotenv -f .env run -- zap", "lerna exec zap", "lerna exec --scope a -- zap", "lerna exec --new x zap", "opam exec -- zap", "just -c zap", "just --command zap x", "just -f j --command zap", "repeat 3 zap", "coreutils --coreutils-prog=env zap", "coreutils --coreutils-prog=zap x",
+		"adb shell zap", "adb -s x shell 'zap y'", "adb shell", "minikube ssh zap", "minikube ssh -- zap", "podman unshare zap", "podman unshare -- zap", "buildah unshare zap", "srun zap", "srun -n 4 --pty zap", "srun --new x zap", "mpirun zap", "mpirun -np 4 zap", "mpiexec -n 2 --hostfile h zap", "mpirun -np 1 ls : -np 2 zap", "mpirun --new x zap",
+		"VIMINIT='!zap' vim", "VIMINIT=':silent !zap' vim f", "EXINIT='!zap' ex", "LUA_INIT='os.execute(\"zap\")' lua a.lua", "LUA_INIT_5_4=@f lua a.lua", "export LUA_INIT=x",
+		"rename 's/a/`zap`/e' f", "rename -n 's/.*/system(\"zap\")/ee' f", "prename 'system \"zap\"' f", "R -e 'system(\"zap\")'", "R --slave -e x", "echo 'system(\"zap\")' | R --no-save", "octave --eval x", "octave-cli --eval=x", "octave x.m <<< y; echo x > y.m; octave y.m", "gnuplot -e x", "gnuplot <<< '!zap'", "ipython -c x", "ipython3 -c 'x'", "rpm --eval '%(zap)'", "rpm -E '%{lua:x}'", "rpmspec --eval '%(zap)'",
+		"zap.exe x", "C:/x/zap.exe y", "'C:\\x\\zap.exe' y", "env.exe zap", "ZAP.EXE", "cmd.exe /c zap", "bash.exe -c zap",
+	}
+}
+
 // TestHidden says that none of them is taken for a line that does not run zap.
 func TestHidden(t *testing.T) {
 	var reader Reader
-	for _, line := range hidden() {
+	for _, line := range append(hidden(), more()...) {
 		got := reader.Read(line)
 		assert.True(t, got.MayRun("zap"), "%q: %q %q", line, texts(got), got.Writes)
 	}
@@ -76,10 +92,17 @@ func daily() []string {
 	}
 }
 
+// dailyMore are more of them.
+func dailyMore() []string {
+	return []string{
+		"env - PATH=/usr/bin make", "time -p ls", "sqlite3 x.db 'select 1'", "sqlite3 x.db <<< 'select 1'", "psql -f x.sql", "psql < dump.sql", "echo '2 3 + p' > f", "dc -e '2 3 + p'", "uv run pytest", "uv run x.py", "deno run -A main.ts", "deno test", "npm pkg set name=x", "npm pkg set scripts.test='jest' && npm test", "awk '{print $1}' f; bash a.sh", "awk '$3 > 5 {print}' f; bash a.sh", "awk '{print > \"b.txt\"}' f; bash a.sh", "awk '{print ($1 > 2)}' f; bash a.sh", "split -b 1M big part_ && ls", "split f; npm test", "perf stat -r 3 ls", "eval x=1; ssh-agent -s", "ip addr show", "ip netns list", "screen -ls", "tmux attach -t x", "tmux ls", "dotenv -e .env -- npm test", "just build", "adb devices", "adb shell getprop", "minikube start", "podman ps", "mpirun -np 4 ./app", "rename 's/a/b/' *.txt", "rename foo bar *.txt", "rpm -qa", "rpm --eval '%{_topdir}'", "git.exe status", "R CMD build .", "octave --version", "ipython --version",
+	}
+}
+
 // TestDaily says that they can be followed.
 func TestDaily(t *testing.T) {
 	var reader Reader
-	for _, line := range daily() {
+	for _, line := range append(daily(), dailyMore()...) {
 		got := reader.Read(line)
 		assert.False(t, got.Unresolved, "%q: %q", line, got.Why)
 		assert.False(t, got.Runs("zap"), "%q", line)

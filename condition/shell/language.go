@@ -35,6 +35,12 @@ func languageOf(name string) *language {
 	switch name {
 	case "python", "pypy":
 		return &language{inline: "c", values: "W X Q check-hash-based-pycs", quiet: "V h version help help-all", modules: true, ends: "/__main__.py", reads: true}
+	case "ipython", "bpython", "ptpython":
+		return &language{inline: "c", modules: true, quiet: "V h version help", reads: true}
+	case "octave", "octave-cli", "matlab":
+		return &language{inline: "eval r batch", values: "p path", quiet: "v h version help", reads: true}
+	case "gnuplot":
+		return &language{inline: "e", values: "c", quiet: "V h version help", reads: true}
 	case "perl":
 		return &language{inline: "e E", values: "I", quiet: "v V h", reads: true}
 	case "ruby", "jruby":
@@ -53,7 +59,9 @@ func languageOf(name string) *language {
 		return &language{inline: "r R B E F", values: "c d f S t z", quiet: "v m i h S version ini rf", reads: true}
 	case "lua", "luajit", "texlua":
 		return &language{inline: "e", values: "l", quiet: "v", reads: true}
-	case "rscript", "littler", "r":
+	case "r":
+		return &language{inline: "e", values: "f g d", quiet: "version help CMD", reads: true}
+	case "rscript", "littler":
 		return &language{inline: "e", quiet: "version"}
 	case "julia":
 		return &language{inline: "e E eval print", values: "C J t p L project", quiet: "v h version help"}
@@ -89,7 +97,7 @@ func languageOf(name string) *language {
 func (r *reader) interpreter(name string, c call) bool {
 	base := name
 	if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy") || strings.HasPrefix(name, "ruby") || strings.HasPrefix(name, "perl") ||
-		strings.HasPrefix(name, "php") || strings.HasPrefix(name, "lua") || strings.HasPrefix(name, "tclsh") {
+		strings.HasPrefix(name, "php") || strings.HasPrefix(name, "ipython") || strings.HasPrefix(name, "lua") || strings.HasPrefix(name, "tclsh") {
 		base = strings.TrimRight(name, "0123456789.-")
 	}
 	l := languageOf(base)

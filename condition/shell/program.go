@@ -244,7 +244,12 @@ func (r *reader) sshSetting(f field, in stdin) {
 // multiplexer follows tmux and screen, which give lines to shells of theirs.
 func (r *reader) multiplexer(c call) {
 	const quiet = "ls list-sessions attach attach-session a kill-session kill-server kill-window kill-pane capture-pane capturep has-session has list-windows lsw list-panes lsp show-options show display-message detach detach-client select-window select-pane rename-session rename-window -V -ls -list -r -x -wipe -d -RR"
+	const types = "-X stuff send-keys send run-shell run if-shell new-window neww new-session new respawn-pane respawnp split-window splitw pipe-pane pipep source-file source"
+	told := anyWord(c.args[1:], types)
 	for _, f := range c.args[1:] {
+		if told {
+			break
+		}
 		if hasWord(quiet, f.text) {
 			return
 		}

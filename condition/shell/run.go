@@ -25,6 +25,7 @@ func (r *reader) run(c call) {
 		r.unresolvedWord("a command word is not known", c.args[0].text)
 		return
 	}
+	name = windowsName(name)
 	r.emit(name, file, &c)
 	if strings.Contains(file, "/") {
 		r.ran = append(r.ran, file)
@@ -192,6 +193,9 @@ func (r *reader) program(name string, c call) {
 	default:
 		r.carrier(name, c)
 		switch {
+		case r.starter(name, c):
+		case strings.HasPrefix(name, "-") && len(name) > 1: // behind the word time
+			r.unwrap(wrapperOf("time"), c)
 		case r.special(name, c):
 		case r.remote(name, c):
 		case isShell(name):
@@ -336,7 +340,7 @@ func (r *reader) assigned(name string, f field) {
 		return
 	}
 	switch name {
-	case "BASH_ENV", "ZDOTDIR", "LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "PYTHONSTARTUP", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS",
+	case "BASH_ENV", "ZDOTDIR", "LD_PRELOAD", "LD_AUDIT", "VIMINIT", "GVIMINIT", "EXINIT", "LUA_INIT", "DYLD_INSERT_LIBRARIES", "PYTHONSTARTUP", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS",
 		"GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "RIPGREP_CONFIG_PATH", "CARGO_ENCODED_RUSTFLAGS", "MAKEFILES":
 		r.unresolvedWord("commands come from a file", name+"="+f.text)
 	case "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG":
@@ -361,6 +365,9 @@ func (r *reader) assigned(name string, f field) {
 		"FZF_DEFAULT_COMMAND", "BAT_PAGER", "DELTA_PAGER", "KUBE_EDITOR", "AWS_PAGER", "GH_PAGER", "GH_EDITOR", "GH_BROWSER":
 		r.later(f, "what "+name+" runs")
 	default:
+		if strings.HasPrefix(name, "LUA_INIT_") {
+			r.unresolvedWord("a program runs what a variable holds", name+"="+f.text)
+		}
 		if strings.HasPrefix(name, "BASH_FUNC_") {
 			r.unresolvedWord("a variable is a function", name+"="+f.text)
 		}

@@ -236,6 +236,7 @@ func (r *reader) awk(c call) {
 		case given:
 			return
 		default:
+			r.awkWrites(neutral(args[i]))
 			if awkRuns(neutral(args[i])) {
 				r.unresolvedWord("a program text of awk runs commands", t)
 			}

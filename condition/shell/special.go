@@ -29,7 +29,7 @@ func (r *reader) special(name string, c call) bool {
 		r.box(name, c)
 	case "nodemon":
 		r.nodemon(c)
-	case "vi", "vim", "nvim", "view", "vimdiff", "gvim", "rvim", "gview", "vimx":
+	case "vi", "vim", "nvim", "view", "vimdiff", "gvim", "rvim", "gview", "vimx", "vim.tiny", "vim.basic", "vim.nox", "vim.gtk", "vim.gtk3", "vim.athena", "vim.motif":
 		r.vim(c)
 	case "cmake":
 		r.cmake(c)
@@ -541,6 +541,8 @@ func remoteOf(name string) string {
 		return "run-command invoke"
 	case "buildah":
 		return "run"
+	case "minikube":
+		return "ssh"
 	}
 	return ""
 }

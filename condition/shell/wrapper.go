@@ -114,6 +114,22 @@ func wrapperOf(name string) *wrapper {
 		return &wrapper{sub: "run", opts: "f:e:q --env-file= --env= --quiet"}
 	case "cross-env", "cross-env-shell":
 		return &wrapper{assigns: true}
+	case "perf":
+		return &wrapper{sub: "stat record trace", opts: "aBbde:F:G:gi:I:j:m:o:p:qr:sS:t:Tu:vx:C:D: --event= --all-cpus --repeat= --output= --freq= --call-graph= --detailed --verbose --quiet --pid= --tid= --append --delay= --interval-print= --no-big-num --null --json --per-core --per-thread"}
+	case "ssh-agent":
+		return &wrapper{opts: "cDdkst:a:E:O:P:", none: "k"}
+	case "systemd-cat":
+		return &wrapper{opts: "t:p:h --identifier= --priority= --stderr-priority= --level-prefix= --namespace= --help --version"}
+	case "run0":
+		return &wrapper{shell: true, opts: "u:g:D:hV --user= --group= --unit= --property= --description= --slice= --slice-inherit --nice= --chdir= --setenv= --background= --machine= --pty --pipe --shell-prompt-prefix= --no-ask-password --help --version", none: "h V help version"}
+	case "lerna":
+		return &wrapper{sub: "exec", opts: " --scope= --ignore= --concurrency= --since= --loglevel= --stream --parallel --no-bail --no-prefix --no-private --include-dependencies"}
+	case "opam":
+		return &wrapper{sub: "exec", opts: " --switch= --root= --set-root --set-switch"}
+	case "repeat": // of zsh
+		return &wrapper{operands: 1}
+	case "srun", "salloc":
+		return &wrapper{opts: "n:N:c:p:t:w:x:J:A:o:e:i:G:q:D:C:lvQKkuX --ntasks= --nodes= --cpus-per-task= --partition= --time= --nodelist= --exclude= --job-name= --account= --output= --error= --input= --gres= --gpus= --mem= --mem-per-cpu= --qos= --chdir= --constraint= --ntasks-per-node= --cpu-bind= --mpi= --label --exclusive --unbuffered --overlap --verbose --quiet --pty --help --version", none: "help version", shell: true}
 	case "docker", "podman", "nerdctl":
 		return &wrapper{sub: "exec run create", operands: 1, code: "entrypoint health-cmd", opts: "itdTPe:v:p:w:u:h:m:l:c:a: --interactive --tty --detach --rm --init --privileged --read-only --env= --env-file= --volume= --mount= --publish= --name= --network= --net= --workdir= --user= --hostname= --memory= --cpus= --gpus= --platform= --pull= --entrypoint= --label= --add-host= --link= --restart= --shm-size= --cap-add= --cap-drop= --security-opt= --device= --dns= --ipc= --pid= --tmpfs= --ulimit= --detach-keys= --publish-all --health-cmd="}
 	case "docker-compose", "podman-compose":
@@ -225,6 +241,12 @@ func (r *reader) unwrap(w *wrapper, c call) {
 		}
 	}
 	for w.assigns && len(rest) > 0 {
+		if rest[0].text == "-" { // env: without the variables that there are
+			if _, rest, odd = w.opts.read(rest[1:]); odd != "" {
+				r.unresolvedWord("what stands behind an option is not known", odd)
+			}
+			continue
+		}
 		name, text, ok := strings.Cut(rest[0].text, "=")
 		if !ok || rest[0].unknown && rest[0].tail <= len(name) {
 			break
@@ -254,6 +276,8 @@ func (r *reader) codes(w *wrapper, got []option, c call) (any bool) {
 // inner runs what a wrapper was given to run.
 func (r *reader) inner(w *wrapper, rest []field, c call) {
 	switch {
+	case len(rest) > 0 && (isAddress(rest[0].text) || rest[0].text == "-" && w.sub == "run"):
+		r.unresolvedWord("what is run comes from elsewhere", joinText(rest))
 	case w.lines:
 		for _, f := range rest {
 			r.childCode(f, c.in, nil)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -20,15 +22,18 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [STAGE]",
 		Short: "Show which hooks a call means, why, and in which order",
-		Long: `Reads a call from standard input: the params of STAGE, or with --agent the
-payload of a coding agent's event. Prints a line per hook of the config and of the
-files of command hooks, in the order in which they would be asked, with what
-decided whether it is. Nothing is started and nothing runs.
+		Long: `Reads a call from standard input: the params of STAGE, or the payload of a coding
+agent's event. Without STAGE and --agent it finds out which it is: params then hold
+their "stage". Prints a line per hook of the config and of the files of command
+hooks, in the order in which they would be asked, with what decided whether it is,
+and the answer as far as it is known without running anything: built-ins that judge
+by the call alone, such as policy, are asked. Nothing is started and nothing runs.
 
-With --run the hooks are started as "hookd check" does, asked as a dry run, and the
-answer is printed too. Command hooks are not run even then: a script does not know
-of dry runs.`,
-		Example: `  echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | hookd explain before_tool
+With --run the hooks are started as "hookd check" does and asked as a dry run, and
+the answer is the real one. Command hooks are RUN for it, with all that they do: a
+script does not know of dry runs. Those of a project only run when they are trusted.`,
+		Example: `  hookd explain < payload.json
+  echo '{"tool":"bash","arguments":{"command":"rm -rf /"}}' | hookd explain before_tool
   hookd explain --agent claude --event PreToolUse < payload.json`,
 		Args: cobra.MaximumNArgs(1), ValidArgs: protocol.StageNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,31 +50,33 @@ of dry runs.`,
 			} else {
 				fmt.Fprintf(a.err, "By %s; another is named by --config.\n", path)
 			}
-			list, err := daemon.Explain(daemon.ExplainOptions{ConfigPath: path, Builtins: a.builtins, Getenv: a.getenv, Request: req})
+			o := daemon.ExplainOptions{ConfigPath: path, Builtins: a.builtins, Getenv: a.getenv, Request: req}
+			list, err := daemon.Explain(o)
 			if err != nil {
 				return err
 			}
-			if err := a.show(asJSON, list, func(w io.Writer) error { return a.printExplained(w, list) }); err != nil || !run {
+			if err := a.show(asJSON, list, func(w io.Writer) error { return a.printExplained(w, list) }); err != nil || asJSON && !run {
 				return err
 			}
-			return a.tryCall(cmd, path, req)
+			answer, err := o.Answer(cmd.Context(), run)
+			if err != nil {
+				return err
+			}
+			return a.printAnswer(answer, req, run)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "the config file (default: as serve finds it)")
-	f.StringVar(&agentName, "agent", "", "the payload is that of this coding agent, or auto")
+	f.StringVar(&agentName, "agent", "", "the payload is that of this coding agent, or auto (default without STAGE: found out)")
 	f.StringVar(&event, "event", "", "the agent's own name for the event (default: the payload says)")
-	f.BoolVar(&run, "run", false, "start the hooks and ask them, as a dry run")
+	f.BoolVar(&run, "run", false, "start the hooks and ask them, and RUN the command hooks, for the real answer")
 	f.BoolVar(&asJSON, "json", false, "print an array of {name, source, layer, priority, asked, why, role, ...}")
 	return cmd
 }
 
 // explained reads the call.
 func (a *app) explained(cmd *cobra.Command, args []string, agentName, event string) (*protocol.Request, error) {
-	if agentName == "" && len(args) == 0 {
-		return nil, usage(cmd, "STAGE is missing, or --agent")
-	}
-	if agentName == "" {
+	if agentName == "" && len(args) == 1 {
 		stage, params, err := a.stageParams(cmd, args[0])
 		if err != nil {
 			return nil, err
@@ -78,15 +85,20 @@ func (a *app) explained(cmd *cobra.Command, args []string, agentName, event stri
 		if err != nil {
 			return nil, fmt.Errorf("the params of %s: %w", args[0], err)
 		}
-		req, bad := protocol.DecodeRequest(stage, members)
-		if bad != nil {
-			return nil, fmt.Errorf("the params of %s: %w", args[0], bad)
-		}
-		return req, nil
+		return requestOf(stage, members)
 	}
 	data, err := a.readInput("the payload", maxCallBytes)
 	if err != nil {
 		return nil, err
+	}
+	if agentName == "" {
+		if stage, members := ownParams(data); stage != nil {
+			return requestOf(stage, members)
+		}
+		agentName = agent.Auto
+		if found, _ := agent.Detect(data, a.getenv); found == "" {
+			return nil, usage(cmd, "can't tell what this is: name the STAGE whose params it holds, or the agent with --agent (%s)", strings.Join(agent.Names(), ", "))
+		}
 	}
 	dialect, warning, err := agent.Pick(agentName, data, a.getenv)
 	if err != nil {
@@ -102,11 +114,34 @@ func (a *app) explained(cmd *cobra.Command, args []string, agentName, event stri
 	if c.Stage == "" {
 		return nil, fmt.Errorf("%s of %s is only observed (%s): no hook decides anything", c.Event, c.Agent, c.Kind)
 	}
-	req, bad := protocol.DecodeRequest(protocol.NewStageTable().Stage(c.Stage), c.Params)
+	return requestOf(protocol.NewStageTable().Stage(c.Stage), c.Params)
+}
+
+func requestOf(stage *protocol.StageInfo, members protocol.Object) (*protocol.Request, error) {
+	req, bad := protocol.DecodeRequest(stage, members)
 	if bad != nil {
-		return nil, bad
+		return nil, fmt.Errorf("the params of %s: %w", stage.Name, bad)
 	}
 	return req, nil
+}
+
+// ownParams reads hookd's own words: params that hold their stage, or a whole
+// request. The stage is nil when it is something else.
+func ownParams(data []byte) (*protocol.StageInfo, protocol.Object) {
+	o, err := protocol.DecodeObject(bytes.TrimSpace(data), 0)
+	if err != nil {
+		return nil, nil
+	}
+	stages := protocol.NewStageTable()
+	if method := protocol.MetaString(o, "method"); strings.HasPrefix(method, protocol.MethodPrefix) && o.Get("params").Kind() == '{' {
+		members, err := protocol.ParseObject(o.Get("params"))
+		if err != nil {
+			return nil, nil
+		}
+		return stages.Method(method), members
+	}
+	stage := stages.Stage(protocol.Stage(protocol.MetaString(o, "stage")))
+	return stage, slices.DeleteFunc(o, func(m protocol.Member) bool { return m.Name == "stage" })
 }
 
 func (a *app) printExplained(w io.Writer, list []daemon.Explained) error {
@@ -132,25 +167,23 @@ func (a *app) printExplained(w io.Writer, list []daemon.Explained) error {
 	return t.Flush()
 }
 
-// tryCall asks the hooks as a dry run and prints the answer.
-func (a *app) tryCall(cmd *cobra.Command, path string, req *protocol.Request) error {
-	if path == "" {
-		fmt.Fprintln(a.err, "hookd: there is no config, so there is nobody to ask")
-		return nil
-	}
-	req.Trail = true
-	report, err := daemon.Check(cmd.Context(), daemon.CheckOptions{
-		ConfigPath: path, Builtins: a.builtins, Version: version(), Stderr: io.Discard, Call: req,
-	})
-	if err != nil {
-		return err
-	}
-	for _, p := range report.Problems {
+// printAnswer says what the call is, or would be, answered.
+func (a *app) printAnswer(answer *daemon.Answer, req *protocol.Request, run bool) error {
+	for _, p := range answer.Problems {
 		fmt.Fprintln(a.err, p)
 	}
-	if report.Result == nil {
-		return errSilent
+	if answer.Result == nil {
+		if run {
+			return errSilent
+		}
+		_, err := fmt.Fprintln(a.out, "\nThe answer is known only with --run.")
+		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\nanswer: %s\n", report.Result.AppendJSON(nil, req.Stage, true))
+	text := answer.Result.AppendJSON(nil, req.Stage, run)
+	if len(answer.Open) == 0 {
+		_, err := fmt.Fprintf(a.out, "\nanswer: %s\n", text)
+		return err
+	}
+	_, err := fmt.Fprintf(a.out, "\nThe answer is known only with --run: %s would be asked and may decide.\nIf they have no opinion: %s\n", strings.Join(answer.Open, ", "), text)
 	return err
 }
