@@ -74,7 +74,7 @@ func (d *Desk) Answer(id string, a Answer) (*Answered, error) {
 	if !d.claim(p) {
 		return nil, d.late(p)
 	}
-	d.settle(p, Resolution{Approved: a.Approve, How: HowAnswered, Reason: a.Reason, By: a.By.String()})
+	d.settle(p, Resolution{Approved: a.Approve, How: HowAnswered, Reason: a.Reason, By: a.By.String(), Person: a.By})
 	done := &Answered{Ticket: p.ticket, Resolution: p.resolution}
 	if done.Resolution.How == HowUnrecorded {
 		return done, fmt.Errorf("%s, so the call was denied", done.Resolution.Reason)
@@ -140,7 +140,7 @@ func (d *Desk) answerOthers(number int) (ids []string) {
 // DenyWhere makes a no of every open ticket that match picks, and returns how
 // many there were. match is called with the desk locked and must not use it.
 func (d *Desk) DenyWhere(match func(*Ticket) bool, reason string, by Ruler) int {
-	no := Resolution{How: HowCancelled, Reason: reason, By: by.String()}
+	no := Resolution{How: HowCancelled, Reason: reason, By: by.String(), Person: by}
 	return len(d.resolveWhere(func(t *Ticket, _ time.Time) (Resolution, bool) { return no, match(t) }))
 }
 

@@ -105,7 +105,9 @@ type Resolution struct {
 	Reason   string
 	// By says who has ruled: a person or a rule; "" when nobody has.
 	By string
-	At time.Time
+	// Person is the person who has ruled; zero when none has.
+	Person Ruler
+	At     time.Time
 }
 
 // String says it for people: "ann (uid 1000) said no: not today".

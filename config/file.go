@@ -207,6 +207,9 @@ type canary struct {
 
 type builtin struct {
 	entry
+	// How long one answer may take, in milliseconds; of human, how long a person has. More than
+	// 600000 only without intercept. Default: hooks.defaults; a built-in may have its own.
+	TimeoutMS *int `json:"timeout_ms" min:"1" max:"86400000"`
 }
 
 type process struct {

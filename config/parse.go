@@ -170,7 +170,10 @@ func (b *builder) config(c *Config, f *file) {
 		c.Hooks.Entries = append(c.Hooks.Entries, e)
 	}
 	for name, p := range f.Hooks.Builtins {
-		c.Hooks.Entries = append(c.Hooks.Entries, b.entry(hook.InProcess, name, &p.entry, &c.Hooks.Defaults))
+		p.entry.TimeoutMS = p.TimeoutMS
+		e := b.entry(hook.InProcess, name, &p.entry, &c.Hooks.Defaults)
+		b.stageTimeout(&e, p.TimeoutMS)
+		c.Hooks.Entries = append(c.Hooks.Entries, e)
 	}
 	slices.SortFunc(c.Hooks.Entries, func(x, y Entry) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Source, y.Source))
@@ -293,6 +296,15 @@ func (e *Entry) timeouts(f *entry, d *Defaults) {
 	}
 	if f.ObserverTimeoutMS != nil {
 		e.ObserverTimeout = ms(*f.ObserverTimeoutMS)
+	}
+}
+
+// stageTimeout refuses a timeout_ms of a built-in that only one without stages
+// of its choice may have: that can be one which asks people.
+func (b *builder) stageTimeout(e *Entry, timeoutMS *int) {
+	const most = 600_000
+	if timeoutMS != nil && *timeoutMS > most && e.Intercept != nil {
+		b.judge(e.Pointer+"/timeout_ms", outOfRange, strconv.Itoa(*timeoutMS), 1, most, fmt.Sprintf(" (%s)", ms(most)))
 	}
 }
 

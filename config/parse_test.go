@@ -265,6 +265,13 @@ func TestTimeoutMSIsForWhatTheHookDoes(t *testing.T) {
 	require.Equal(t, set, c.Hooks.Entries[0].Timeout, "it may intercept anywhere")
 }
 
+// A person may have longer than a hook.
+func TestTimeoutOfPeople(t *testing.T) {
+	c := parseText(t, `{"hooks": {"builtins": {"human": {"timeout_ms": 86400000}, "budget": {"intercept": ["before_tool"], "timeout_ms": 600000}}}}`)
+	require.Equal(t, 10*time.Minute, c.Hooks.Entries[0].Timeout)
+	require.Equal(t, 24*time.Hour, c.Hooks.Entries[1].OwnTimeout)
+}
+
 func TestEntriesAreSortedByName(t *testing.T) {
 	c := parseText(t, `{"hooks": {
 		"processes": {"c": {"command": ["x"], "observe": ["*"]}, "a": {"command": ["x"], "observe": ["*"]}},

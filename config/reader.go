@@ -374,6 +374,9 @@ func (r *reader) check(pointer string, offset int, dst reflect.Value, tag reflec
 	}
 }
 
+// outOfRange is said with the number, the bounds, and the upper one as a time.
+const outOfRange = "%s is out of range: expected %d to %d%s"
+
 func (r *reader) integer(pointer string, offset int, text string, dst reflect.Value, tag reflect.StructTag) {
 	low, _ := strconv.ParseInt(tag.Get("min"), 10, 64)
 	high, _ := strconv.ParseInt(tag.Get("max"), 10, 64)
@@ -386,7 +389,7 @@ func (r *reader) integer(pointer string, offset int, text string, dst reflect.Va
 		if strings.HasSuffix(pointer, "_ms") {
 			upTo = fmt.Sprintf(" (%s)", time.Duration(high)*time.Millisecond)
 		}
-		r.add(pointer, offset, "%s is out of range: expected %d to %d%s", text[:min(len(text), 40)], low, high, upTo)
+		r.add(pointer, offset, outOfRange, text[:min(len(text), 40)], low, high, upTo)
 	default:
 		dst.SetInt(n)
 	}

@@ -145,6 +145,10 @@ func (w *schemaWriter) entry(t reflect.Type) object {
 	s := w.object(t)
 	s["if"] = object{"required": []string{"required"}, "properties": object{"required": object{"const": true}}}
 	s["then"] = object{"properties": object{"mode": object{"const": "enforce"}}}
+	if t == reflect.TypeFor[builtin]() {
+		few := object{"properties": object{"timeout_ms": object{"maximum": 600_000}}}
+		s["dependentSchemas"] = object{"intercept": few}
+	}
 	if t == reflect.TypeFor[process]() {
 		some := func(key string) object {
 			return object{"required": []string{key}, "properties": object{key: object{"minItems": 1}}}

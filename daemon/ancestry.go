@@ -36,17 +36,72 @@ func isRelay(argv []string) bool {
 	if filepath.Base(argv[0]) == "hookd-hook" {
 		return true
 	}
-	if filepath.Base(argv[0]) == "hookd" && len(argv) > 1 {
-		return argv[1] == "connect" || argv[1] == "hook"
+	if filepath.Base(argv[0]) == "hookd" {
+		return isRelayCommand(argv[1:])
 	}
-	if len(argv) > 2 && argv[1] == "-c" {
-		for _, words := range []string{"hookd-hook", "hookd hook", "hookd connect"} {
-			if strings.Contains(argv[2], words) {
-				return true
+	return len(argv) > 2 && argv[1] == "-c" && runsRelay(argv[2])
+}
+
+// isRelayCommand reports whether hookd with these arguments is a relay. Flags may
+// stand before the command; as on the command line itself, a flag without = takes
+// the next word.
+func isRelayCommand(args []string) bool {
+	for i := 0; i < len(args); i++ {
+		switch word := args[i]; {
+		case word == "--":
+			return false
+		case strings.HasPrefix(word, "-"):
+			if !strings.Contains(word, "=") && (len(word) == 2 || strings.HasPrefix(word, "--")) {
+				i++
 			}
+		case word != "":
+			return word == "connect" || word == "hook" || word == "mcp"
 		}
 	}
 	return false
+}
+
+// runsRelay reports whether a line for a shell starts a relay. It looks at words
+// and quotes; what is in variables is not followed.
+func runsRelay(line string) bool {
+	if strings.Contains(line, "hookd-hook") {
+		return true
+	}
+	var words []string
+	var word strings.Builder
+	var quote rune
+	found := false
+	endWord := func() {
+		if word.Len() > 0 {
+			words = append(words, word.String())
+			word.Reset()
+		}
+	}
+	endCommand := func() {
+		endWord()
+		for i, w := range words {
+			found = found || filepath.Base(w) == "hookd" && isRelayCommand(words[i+1:])
+		}
+		words = nil
+	}
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote = r
+		case r == ' ' || r == '\t':
+			endWord()
+		case strings.ContainsRune(";|&()\n", r):
+			endCommand()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	endCommand()
+	return found
 }
 
 // maxGenerations is how far up a family is looked at. No honest one is larger.

@@ -78,13 +78,21 @@ func TestAgentBehindARelay(t *testing.T) {
 func TestRelays(t *testing.T) {
 	for command, want := range map[string]bool{
 		"hookd-hook": true, "/usr/bin/hookd-hook --agent x": true, "hookd connect": true, "/bin/hookd hook": true,
+		"hookd mcp -- npx server": true, "/bin/hookd --config /etc/x.json hook --agent x": true, "hookd --config=x.json mcp": true,
+		"hookd --on=1 connect": true, "hookd -x 1 connect": true, "hookd --config hook": false, "hookd --": false, "hookd -- hook": false,
+		"hookd --config hook call before_tool": false, "hookd call --socket hook": false, "hookd-mcp": false, "other mcp": false,
 		"hookd": false, "hookd call before_tool": false, "hookd serve": false, "python3 connect": false, "": false,
 	} {
 		require.Equal(t, want, isRelay(strings.Fields(command)), command)
 	}
 	require.True(t, isRelay([]string{"sh", "-c", "exec hookd-hook 2>/dev/null"}))
 	require.True(t, isRelay([]string{"/bin/bash", "-c", "hookd hook --agent claude"}))
+	require.True(t, isRelay([]string{"sh", "-c", "exec /usr/bin/hookd mcp -- npx server"}))
+	require.True(t, isRelay([]string{"sh", "-c", "hookd --config 'my x.json' hook"}))
+	require.True(t, isRelay([]string{"sh", "-c", `cd /repo && "$HOME/my bin/hookd" connect 2>/dev/null`}))
 	require.False(t, isRelay([]string{"sh", "-c", "hookd call before_tool"}))
+	require.False(t, isRelay([]string{"sh", "-c", "hookd status; hook connect mcp"}))
+	require.False(t, isRelay([]string{"sh", "-c", "hookd 'x hook"}))
 }
 
 func TestAsleep(t *testing.T) {

@@ -351,7 +351,13 @@ type RecordStatus struct {
 	// MovedAside is where a damaged file was moved; empty = there was none.
 	MovedAside string    `json:"moved_aside,omitzero"`
 	LastCommit time.Time `json:"last_commit,omitzero"`
+	// ReplacedAt is when the file was found to be deleted or replaced, and was
+	// begun anew; said for a minute, zero otherwise.
+	ReplacedAt time.Time `json:"replaced_at,omitzero"`
 }
+
+// replacedFor is how long a status says that the record's file was replaced.
+const replacedFor = time.Minute
 
 func (b *book) status() RecordStatus {
 	if b.store == nil {
@@ -364,6 +370,9 @@ func (b *book) status() RecordStatus {
 	}
 	if !s.LastCommit.IsZero() {
 		r.LastCommit = s.LastCommit.UTC()
+	}
+	if !s.Replaced.IsZero() && time.Since(s.Replaced) < replacedFor {
+		r.ReplacedAt = s.Replaced.UTC()
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,9 @@ func (j *journal) Opened(t *approval.Ticket) error {
 func (j *journal) Resolved(t *approval.Ticket, r *approval.Resolution) error {
 	a := ticketRow(t)
 	a.Answered, a.Approved, a.Outcome, a.Reason, a.By = r.At, r.Approved, string(r.How), r.Reason, r.By
+	if r.Person != (approval.Ruler{}) {
+		a.ByPID, a.ByUID = cmp.Or(r.Person.PID, -1), r.Person.UID
+	}
 	if r.How == approval.HowRule {
 		a.Rule, _, _ = strings.Cut(strings.TrimPrefix(r.By, "rule "), " ")
 	}
@@ -151,22 +155,19 @@ type cancellations struct{ *book }
 
 var _ cancel.Store = (*cancellations)(nil)
 
-// scopeCancelled is the scope of those rules.
-const scopeCancelled = "cancelled"
-
 func cancelRule(session string) string { return "cancel:" + session }
 
 // Keep implements [cancel.Store].
 func (c *cancellations) Keep(k *cancel.Cancellation) error {
 	err := c.store.AddRule(context.Background(), &record.Rule{
-		ID: cancelRule(k.ID), Scope: scopeCancelled, Session: k.ID, Created: k.At, By: k.By, Reason: k.Reason,
+		ID: cancelRule(k.ID), Scope: record.ScopeCancelled, Session: k.ID, Created: k.At, By: k.By, Reason: k.Reason,
 	})
 	return errors.Join(err, c.store.Session(&record.SessionEvent{Session: k.ID, What: "cancel", Reason: k.Reason, By: k.By}))
 }
 
 // Drop implements [cancel.Store].
 func (c *cancellations) Drop(id string) error {
-	return c.store.RevokeRule(context.Background(), &record.Rule{ID: cancelRule(id), Scope: scopeCancelled, Session: id, Created: time.Now()})
+	return c.store.RevokeRule(context.Background(), &record.Rule{ID: cancelRule(id), Scope: record.ScopeCancelled, Session: id, Created: time.Now()})
 }
 
 // Load implements [cancel.Store].
@@ -177,7 +178,7 @@ func (c *cancellations) Load() ([]cancel.Cancellation, error) {
 	}
 	var list []cancel.Cancellation
 	for _, r := range rules {
-		if r.Scope == scopeCancelled {
+		if r.Scope == record.ScopeCancelled {
 			list = append(list, cancel.Cancellation{ID: r.Session, Reason: r.Reason, By: r.By, At: r.Created})
 		}
 	}

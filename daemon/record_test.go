@@ -279,7 +279,10 @@ func TestPeoplesWordIsKept(t *testing.T) {
 	require.Contains(t, string(a.read().Result), `"action":"continue"`)
 	require.NoError(t, d.stop())
 	verified(t, d.recordPath())
-	require.Len(t, rows(readRecord(t, d.recordPath()), "approvals"), 4)
+	answers := rows(readRecord(t, d.recordPath()), "approvals")
+	require.Len(t, answers, 4)
+	require.Contains(t, answers[1], fmt.Sprintf(`"answered_pid":%d,"answered_uid":%d`, os.Getpid(), os.Getuid()))
+	require.NotContains(t, answers[0], "answered_uid")
 }
 
 // killedService is a daemon in a process of its own, to be killed.

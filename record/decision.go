@@ -11,8 +11,9 @@ import (
 	"github.com/hookd/hookd/protocol"
 )
 
-// previewChars is how much of a tool's output the audit log shows.
-const previewChars = 200
+// previewChars is how much of a tool's output the audit log shows, and
+// previewWindow how much of it is masked before it is cut.
+const previewChars, previewWindow = 200, 4 << 10
 
 // decision is what is kept of a [manager.Record] after the call: copies of what
 // is not known to be immutable, and no more work than that. The rest is done by
@@ -196,7 +197,7 @@ func (w *writer) columns(d *decision, unrecorded error) []driver.Value {
 	v = append(v, w.trail(d), w.jsonArray(protocol.AppendDegraded(nil, d.degraded), len(`,"degraded":`)), w.strings(d.warnings), w.strings(names),
 		w.object(before), w.object(after), kept, cut, flagOrNull(hidden),
 		numberOrNull(d.generation), d.duration.Microseconds(), flagOrNull(d.dryRun), flagOrNull(undelivered), flagOrNull(unrecorded != nil),
-		w.text(d.err), textOrNull(status), ms, w.text(preview))
+		w.text(d.err), textOrNull(status), ms, w.beginning(preview, previewChars))
 	w.values = v
 	return v
 }
@@ -261,12 +262,12 @@ func toolRun(d *decision, req *protocol.Request, action protocol.Action) (status
 			ms = wholeNumber(n)
 		}
 		if err == nil {
-			preview = clip(protocol.ContentText(res.Get("content")), previewChars)
+			preview = protocol.ContentText(res.Get("content"))
 		}
 		return status, ms, preview
 	case d.stage.Tool() && action.Stops():
 		_, reason := d.verdict()
-		return "denied", nil, clip(reason, previewChars)
+		return "denied", nil, reason
 	}
 	return "", nil, ""
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"modernc.org/sqlite"
@@ -32,6 +33,7 @@ type found struct {
 	lostLog    bool   // there was a log, and nothing in it could be used
 	repaired   string // what SQLite could repair
 	broken     *Break // the chain does not fit near its end
+	odd        []oddity
 }
 
 // openFile opens the file at path, or makes it. A damaged one is moved aside.
@@ -177,6 +179,8 @@ func (f *found) prepare(strict bool) error {
 		if err := c.script("PRAGMA auto_vacuum=INCREMENTAL"); err != nil {
 			return err
 		}
+	} else if f.odd, err = oddities(c); err != nil {
+		return err
 	}
 	row, err := c.row("PRAGMA journal_mode=WAL")
 	if err != nil {
@@ -207,6 +211,7 @@ func (f *found) migrate(version int64) error {
 			sql += m
 		}
 	}
+	sql += f.setRight()
 	sql += fmt.Sprintf("PRAGMA application_id=%d; PRAGMA user_version=%d; UPDATE sessions_upto SET opened = %d; COMMIT",
 		applicationID, len(migrations()), time.Now().UnixMicro())
 	if err := f.conn.script(sql); err != nil {
@@ -214,6 +219,24 @@ func (f *found) migrate(version int64) error {
 		return damagedIfSQL(err)
 	}
 	return nil
+}
+
+// setRight takes out views and triggers that are not hookd's, and makes its own.
+func (f *found) setRight() string {
+	var sql strings.Builder
+	made := views()
+	for _, o := range f.odd {
+		if o.kind != "" {
+			fmt.Fprintf(&sql, "DROP %s IF EXISTS \"%s\";\n", o.kind, strings.ReplaceAll(o.name, `"`, `""`))
+		}
+	}
+	for _, o := range f.odd {
+		if view, ours := made[o.name]; ours {
+			sql.WriteString(view + ";\n")
+			delete(made, o.name)
+		}
+	}
+	return sql.String()
 }
 
 // damagedIfSQL marks errors that say that tables are not as they should be.

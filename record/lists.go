@@ -65,7 +65,7 @@ func (r *Reader) Rules(ctx context.Context) ([]Rule, error) {
 			ID: s.text(), Scope: s.text(), Session: s.text(), Digest: s.text(), Tool: s.text(), Arguments: s.json(),
 			Created: s.time(), By: s.text(), Reason: s.text(),
 		}
-	}, `SELECT rule, scope, session, digest, tool, arguments, created, created_by, reason FROM active_approval_rules ORDER BY created, seq`)
+	}, `SELECT rule, scope, session, digest, tool, arguments, created, created_by, reason FROM `+activeRules+` ORDER BY created, seq`)
 }
 
 // Gap says what is not in the record.

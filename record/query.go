@@ -88,9 +88,9 @@ func (f *Filter) where() (string, []driver.Value) {
 	switch f.Action {
 	case "":
 	case protocol.WireDenyTool, "block":
-		add("action = ?", string(protocol.ActionDeny))
+		add(shownAction()+" = ?", string(protocol.ActionDeny))
 	default:
-		add("action = ?", string(f.Action))
+		add(shownAction()+" = ?", string(f.Action))
 	}
 	if f.Hook != "" {
 		add("json_valid(trail) AND EXISTS (SELECT 1 FROM json_each(trail) WHERE json_extract(value, '$.hook') = ?)", f.Hook)
@@ -102,6 +102,24 @@ func (f *Filter) where() (string, []driver.Value) {
 		add("time < ?", f.Until.UnixMicro())
 	}
 	return sql, args
+}
+
+// shownAction is the action of a decision in SQL, as [Reader.deny] makes it of
+// one that became a no after it was recorded.
+func shownAction() string {
+	var stops, aborts []string
+	for _, a := range []protocol.Action{protocol.ActionDeny, protocol.ActionAbortTurn, protocol.ActionHardAbort} {
+		stops = append(stops, "'"+string(a)+"'")
+	}
+	for _, s := range protocol.Stages() {
+		if s.OnFailure != protocol.ActionDeny {
+			aborts = append(aborts, "'"+string(s.Name)+"'")
+		}
+	}
+	return `CASE WHEN action NOT IN (` + strings.Join(stops, ", ") + `)
+		AND EXISTS (SELECT 1 FROM amendments WHERE decision = decisions.seq AND what = 'denied')
+		THEN CASE WHEN stage IN (` + strings.Join(aborts, ", ") + `) THEN '` + string(protocol.ActionAbortTurn) + `' ELSE '` + string(protocol.ActionDeny) + `' END
+		ELSE action END`
 }
 
 // queryRows is how many rows are read at a time.

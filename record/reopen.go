@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,7 +36,7 @@ func (w *writer) start(last *mark) error {
 	if err != nil {
 		return err
 	}
-	w.notes = nil
+	w.notes, w.odd = nil, ""
 	w.use(f)
 	var was head
 	if last != nil {
@@ -51,7 +52,14 @@ func (w *writer) start(last *mark) error {
 	case !f.fresh || last != nil && !clean:
 		w.noteStart(f, last, was, clean)
 	}
-	if err = w.abandonApprovals(); err == nil {
+	err = w.checkRules()
+	if err == nil {
+		err = w.endRules()
+	}
+	if err == nil {
+		err = w.abandonApprovals()
+	}
+	if err == nil {
 		err = w.write()
 	}
 	if err != nil && w.conn != nil {
@@ -68,6 +76,12 @@ func (w *writer) use(f *found) {
 		w.log.Warn("record: indexes were repaired", zap.String("path", w.opts.Path), zap.String("problem", f.repaired))
 		w.gap(gapDamaged, nil, "SQLite found, and repaired by building the indexes anew: %s", f.repaired)
 	}
+	for _, o := range f.odd {
+		w.log.Error("record: the file was changed", zap.String("path", w.opts.Path), zap.String("what", o.String()))
+	}
+	if len(f.odd) > 0 {
+		w.gap(gapBroken, nil, "%s; it was set right", f.odd[0].String())
+	}
 	if b := f.broken; b != nil {
 		w.log.Error("record: the chain is broken", zap.String("path", w.opts.Path), zap.Uint64("seq", b.Seq), zap.String("table", b.Table), zap.String("what", b.What))
 		w.gap(gapBroken, nil, "at record %d (%s): %s", b.Seq, b.Table, b.What)
@@ -82,6 +96,7 @@ func (w *writer) noteStart(f *found, last *mark, was head, clean bool) {
 	switch {
 	case last == nil && f.head.seq > 0:
 		w.gap(gapUnclean, &gapCount{from: f.last, to: w.opts.Now()}, "its lock file was not there: how hookd ended is not known")
+		w.odd = "its lock file was not there"
 	case last == nil || clean:
 		if clean && f.head.seq > was.seq {
 			w.gap(gapForeign, nil, "the file ends at record %d, and hookd had closed it at %d", f.head.seq, was.seq)
@@ -89,8 +104,25 @@ func (w *writer) noteStart(f *found, last *mark, was head, clean bool) {
 			w.gap(gapReplaced, nil, "another file with as many records is there")
 		}
 	default:
+		if other, err := w.isOther(was); err != nil || other {
+			w.gap(gapReplaced, nil, "another file is there: its record %d is not the one that was written", was.seq)
+		}
 		w.noteUnclean(f, last)
 	}
+}
+
+// isOther reports whether the file holds another record than the one of which
+// the lock file knows.
+func (w *writer) isOther(was head) (bool, error) {
+	if was.seq == 0 || was.seq < w.first || was.seq > w.head.seq {
+		return false, nil
+	}
+	row, err := w.hashAndTime(was.seq)
+	if err != nil {
+		return false, err
+	}
+	is := head{seq: was.seq}
+	return row == nil || !is.setHash(row[0]) || is != was, nil
 }
 
 // noteUnclean says what may be missing because hookd was not closed.
@@ -143,7 +175,90 @@ func (w *writer) gap(what string, g *gapCount, format string, args ...any) {
 		g = &gapCount{}
 	}
 	reason := fmt.Sprintf(format, args...)
+	switch what {
+	case gapLost, gapForeign, gapReplaced, gapBroken:
+		w.odd = reason
+	}
+	if what == gapDeleted || what == gapReplaced {
+		w.setReplaced(w.opts.Now())
+	}
 	w.note(w.tables.gaps, func(w *writer) []driver.Value { return gapRow(what, g, reason) })
+}
+
+// checkRules looks whether the records of the rules that hold, wherever they
+// are in the chain, fit those around them.
+func (w *writer) checkRules() error {
+	v := verifier{c: w.conn, tables: w.tables, chain: w.chain, rows: map[uint64]rowToVerify{}}
+	var seqs []uint64
+	err := w.conn.query(context.Background(), func(_ []string, row []driver.Value) error {
+		if n, ok := row[0].(int64); ok && n > 0 {
+			seqs = append(seqs, uint64(n))
+		}
+		return nil
+	}, "SELECT seq FROM "+activeRules+" WHERE scope IS NOT ? ORDER BY seq", ScopeCancelled)
+	for _, seq := range seqs {
+		if err != nil || w.odd != "" {
+			break
+		}
+		if err = v.read(max(seq, 2)-1, seq+1); err != nil {
+			break
+		}
+		h := &head{}
+		if seq > 1 {
+			if h, err = v.before(seq); err != nil {
+				break
+			}
+			if row, ok := v.rows[seq-1]; ok {
+				h = &head{seq: seq - 1}
+				if !h.setHash(row.values[2]) {
+					h = nil
+				}
+			}
+		}
+		b := &Break{Seq: seq, Table: w.tables.rules.name, What: "what was before it is gone, and no anchor says so"}
+		if h != nil {
+			b = v.next(h)
+		}
+		if b == nil && seq < w.head.seq {
+			b = v.next(h)
+		}
+		if b != nil {
+			w.log.Error("record: the chain is broken", zap.String("path", w.opts.Path), zap.Uint64("seq", b.Seq), zap.String("table", b.Table), zap.String("what", b.What))
+			w.gap(gapBroken, nil, "at record %d (%s): %s", b.Seq, b.Table, b.What)
+		}
+	}
+	return err
+}
+
+// endRules revokes all standing rules of a file that is not as hookd left it,
+// since any of them may be made up; and not only for now, because later starts
+// can't tell any more. Sessions stay cancelled.
+func (w *writer) endRules() error {
+	why := w.odd
+	if why == "" {
+		return nil
+	}
+	count := 0
+	err := w.conn.query(context.Background(), func(_ []string, row []driver.Value) error {
+		count++
+		row = slices.Clone(row)
+		w.note(w.tables.rules, func(w *writer) []driver.Value {
+			return []driver.Value{row[0], ruleRevoked, row[1], row[2], row[3], row[4], nil, w.opts.Now().UnixMicro(), "hookd", "the record is not as hookd left it"}
+		})
+		return nil
+	}, "SELECT rule, scope, session, digest, tool FROM "+activeRules+" WHERE scope IS NOT ? ORDER BY seq", ScopeCancelled)
+	if err != nil {
+		return err
+	}
+	w.odd = ""
+	if count == 0 {
+		return nil
+	}
+	w.log.Error("record: the file is not as hookd left it, so that no standing rule of it holds any more",
+		zap.String("path", w.opts.Path), zap.Int("rules", count), zap.String("why", why))
+	w.gap(gapBroken, nil, "%s; so %d standing rules of it do not hold any more", why, count)
+	w.odd = ""
+	return nil
 }
 
 func (w *writer) missedGap(g *gapCount) []driver.Value {
@@ -214,6 +329,9 @@ func (w *writer) reopen() error {
 		w.gap(gapLost, &gapCount{from: f.last, to: w.opts.Now()}, "the records %d to %d had been written and are not in the file", f.head.seq+1, was.seq)
 	case f.head != was && f.head != before.expired:
 		w.gap(gapForeign, nil, "another process has written to the file: it ends at record %d instead of %d", f.head.seq, was.seq)
+	}
+	if err := w.endRules(); err != nil {
+		return err
 	}
 	if moved {
 		w.log.Warn("record: the file or its log was deleted or replaced, and is opened anew", zap.String("path", w.opts.Path))

@@ -15,11 +15,17 @@ import (
 // The functions below make values of a row: masked, bounded, NULL when absent.
 
 // text is for words that people or programs wrote.
-func (w *writer) text(s string) driver.Value {
+func (w *writer) text(s string) driver.Value { return w.beginning(s, maxText) }
+
+// beginning is for the first limit bytes of such words. They are masked before they
+// are cut, so that nothing that lies across the cut is kept in half.
+func (w *writer) beginning(s string, limit int) driver.Value {
 	if s == "" {
 		return nil
 	}
-	s, _ = maskText(s)
+	window := textWindow(limit)
+	short := len(s) > window
+	s, _ = maskText(s[:min(len(s), window)])
 	if w.opts.Mask != nil {
 		if v := w.mask(protocol.Quote(s)); v.Kind() == '"' {
 			s = protocol.Unquote(v)
@@ -27,8 +33,17 @@ func (w *writer) text(s string) driver.Value {
 			s = masked
 		}
 	}
-	return clip(s, maxText)
+	if !short {
+		return clip(s, limit)
+	}
+	if s = dropEdge(s); len(s) > limit {
+		return clip(s, limit)
+	}
+	return s + "…"
 }
+
+// textWindow is how much of a text is looked at of which limit bytes are kept.
+func textWindow(limit int) int { return max(previewWindow, 2*limit) }
 
 // id is for names and ids, by which rows are found: they are never masked.
 func id(s string) driver.Value { return textOrNull(clip(s, maxID)) }
@@ -51,10 +66,15 @@ func (w *writer) json(v jsontext.Value) driver.Value {
 		return nil
 	}
 	v = MaskSecrets(v)
+	if len(v) > 2*maxJSON {
+		v = dropEdges(w.mask(cutTexts(v, 2*maxJSON)))
+	} else {
+		v = w.mask(v)
+	}
 	if len(v) > maxJSON {
 		v = cutTexts(v, maxJSON)
 	}
-	if v = w.mask(v); len(v) > 2*maxJSON {
+	if len(v) > 2*maxJSON {
 		v = protocol.Quote("[" + strconv.Itoa(len(v)) + " bytes are not recorded]")
 	}
 	return string(v)
@@ -65,13 +85,19 @@ func (w *writer) json(v jsontext.Value) driver.Value {
 func (w *writer) maskParams(v jsontext.Value) (kept driver.Value, hidden bool, cut driver.Value) {
 	out := MaskSecrets(v)
 	hidden = len(out) != len(v) || len(out) > 0 && &out[0] != &v[0]
-	out, short := shrink(out, w.opts.MaxParams)
+	// The mask sees more than is kept: what the first cut goes through is gone
+	// before the second.
+	out, short := shrink(out, 2*w.opts.MaxParams)
 	if w.opts.Mask != nil {
 		before := out
 		out = w.mask(out)
 		hidden = hidden || !protocol.SameValue(before, out)
 	}
 	if short {
+		out = dropEdges(out)
+	}
+	out, again := shrink(out, w.opts.MaxParams)
+	if short || again {
 		cut = int64(len(v))
 	}
 	return string(out), hidden, cut

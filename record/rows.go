@@ -127,7 +127,7 @@ type Undelivered struct {
 // Rule is a standing answer that a person gave with an approval.
 type Rule struct {
 	ID string
-	// Scope is session (the rest of one session) or always.
+	// Scope is session (the rest of one session), always, or [ScopeCancelled].
 	Scope   string
 	Session string
 	Digest  string
@@ -227,7 +227,7 @@ func (s *Store) ConfigChange(c *ConfigChange) error {
 // for the disk.
 func (s *Store) Security(e *SecurityEvent) error {
 	c := *e
-	c.Message, c.Detail = clip(c.Message, 2*maxText), c.Detail.Clone()
+	c.Message, c.Detail = clip(c.Message, 3*maxText), c.Detail.Clone()
 	return s.later(s.tables.security, len(c.Message)+len(c.Detail), func(w *writer) []driver.Value { return w.security(&c) })
 }
 
@@ -242,10 +242,10 @@ func (w *writer) security(e *SecurityEvent) []driver.Value {
 // ToolRun records a tool's run. It does not wait for the disk.
 func (s *Store) ToolRun(r *ToolRun) error {
 	c := *r
-	c.Preview = clip(c.Preview, previewChars)
+	c.Preview = clip(c.Preview, 2*previewWindow)
 	return s.later(s.tables.toolRuns, len(c.Preview), func(w *writer) []driver.Value {
 		return []driver.Value{
-			id(c.Session), id(c.Agent), id(c.Tool), id(c.CallID), c.Status, numberOrNull(c.Duration.Milliseconds()), w.text(c.Preview),
+			id(c.Session), id(c.Agent), id(c.Tool), id(c.CallID), c.Status, numberOrNull(c.Duration.Milliseconds()), w.beginning(c.Preview, previewChars),
 		}
 	})
 }
@@ -282,6 +282,10 @@ func (s *Store) AddRule(ctx context.Context, r *Rule) error { return s.rule(ctx,
 // the disk, in every mode. After an error the rule is not to be used either.
 // [ErrOff] in mode off.
 func (s *Store) RevokeRule(ctx context.Context, r *Rule) error { return s.rule(ctx, r, ruleRevoked) }
+
+// ScopeCancelled is the scope of a rule that says that a session is cancelled.
+// Such a rule is a no, so it holds also when the record does not verify.
+const ScopeCancelled = "cancelled"
 
 // What became of a rule.
 const ruleCreated, ruleKept, ruleRevoked = "created", "kept", "revoked"

@@ -1,8 +1,11 @@
 package record
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,7 +78,72 @@ func cutText(s string, most int) jsontext.Value {
 	for back := 0; cut > 0 && cut < len(s) && back < 256 && wordByte(s[cut-1]); back++ {
 		cut--
 	}
-	return protocol.Quote(s[:cut] + fmt.Sprintf("…[%d more bytes are not recorded]", len(s)-cut))
+	if kept, more := cutNote(s); more > 0 { // it was cut once before
+		cut = min(cut, len(kept))
+		return cutQuote(s[:cut], len(kept)-cut+more)
+	}
+	return cutQuote(s[:cut], len(s)-cut)
+}
+
+// The words about the rest of a text stand around its length.
+const noteBegin, noteEnd = "…[", " more bytes are not recorded]"
+
+func cutQuote(s string, more int) jsontext.Value {
+	return protocol.Quote(s + noteBegin + strconv.Itoa(more) + noteEnd)
+}
+
+// cutNote takes the words about the rest from a text, and returns how much they
+// say is missing; 0 when the text has none.
+func cutNote(s string) (kept string, more int) {
+	rest, ok := strings.CutSuffix(s, noteEnd)
+	at := strings.LastIndex(rest, noteBegin)
+	if !ok || at < 0 {
+		return s, 0
+	}
+	more, err := strconv.Atoi(rest[at+len(noteBegin):])
+	if err != nil || more <= 0 || more > maxNoted {
+		return s, 0
+	}
+	return rest[:at], more
+}
+
+// maxNoted is more than a text can miss: what says so was not written by us.
+const maxNoted = 1 << 40
+
+// edge is how much of a text before a cut may be the beginning of something
+// that a mask would have taken out, had it seen the whole.
+const edge = 256
+
+// dropEdges takes away the last bytes of all texts that were cut, so that no
+// half of what the mask had to see whole is left.
+func dropEdges(v jsontext.Value) jsontext.Value {
+	var out []byte
+	copied := 0
+	eachText(v, func(from, to int) {
+		if !bytes.HasSuffix(v[from:to], []byte(noteEnd+`"`)) {
+			return
+		}
+		kept, more := cutNote(protocol.Unquote(v[from:to]))
+		if more == 0 {
+			return
+		}
+		short := dropEdge(kept)
+		out = append(append(out, v[copied:from]...), cutQuote(short, len(kept)-len(short)+more)...)
+		copied = to
+	})
+	if out == nil {
+		return v
+	}
+	return append(out, v[copied:]...)
+}
+
+// dropEdge is the text without its edge.
+func dropEdge(s string) string {
+	cut := max(len(s)-edge, 0)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
 }
 
 // dropMembers leaves out the largest members of an object until the rest fits.

@@ -52,6 +52,9 @@ type Status struct {
 	LastError string
 	// MovedAside is where a damaged file was moved; "" = there was none.
 	MovedAside string
+	// Replaced is when the file was last found to be deleted or replaced, and was
+	// begun anew or gone on with; zero = never since the start.
+	Replaced time.Time
 }
 
 // Status tells how the record is. It waits for nothing.
@@ -99,12 +102,13 @@ type published struct {
 	sized      time.Time
 	lastCommit time.Time
 	movedAside string
+	replaced   time.Time
 }
 
 func (p *published) read(st *Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	st.Seq, st.First, st.Bytes, st.LastCommit, st.MovedAside = p.head.seq, p.first, p.bytes, p.lastCommit, p.movedAside
+	st.Seq, st.First, st.Bytes, st.LastCommit, st.MovedAside, st.Replaced = p.head.seq, p.first, p.bytes, p.lastCommit, p.movedAside, p.replaced
 	if p.head.seq > 0 {
 		st.Hash = p.head.hex()
 	}
@@ -135,4 +139,10 @@ func (w *writer) setMovedAside(name string) {
 	w.published.mu.Lock()
 	defer w.published.mu.Unlock()
 	w.published.movedAside = name
+}
+
+func (w *writer) setReplaced(at time.Time) {
+	w.published.mu.Lock()
+	defer w.published.mu.Unlock()
+	w.published.replaced = at
 }

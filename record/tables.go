@@ -15,6 +15,26 @@ func migrations() []string { return []string{schema1} }
 //go:embed schema/1.sql
 var schema1 string
 
+// views are what the migrations make beside tables, by name, in their words.
+// SQLite keeps these words as they are.
+func views() map[string]string {
+	made := map[string]string{}
+	for _, m := range migrations() {
+		for _, part := range strings.Split(m, "CREATE VIEW ")[1:] {
+			body, _, _ := strings.Cut(part, ";")
+			name, _, _ := strings.Cut(body, " ")
+			made[name] = "CREATE VIEW " + body
+		}
+	}
+	return made
+}
+
+// activeRules are the rows of rules that hold. It says what the view
+// active_approval_rules says, and does not depend on it: whoever can write the
+// file can put another there.
+const activeRules = `(SELECT * FROM approval_rules AS r
+	WHERE what <> 'revoked' AND seq = (SELECT max(seq) FROM approval_rules AS l WHERE l.rule = r.rule))`
+
 // applicationID marks a file as hookd's ("hkrd").
 const applicationID = 0x686b7264
 

@@ -37,8 +37,10 @@ func (w *writer) fold() error {
 
 const foldSessions = `INSERT INTO sessions
 	SELECT session, agent, user, model, cwd, min(time), max(time), count(*),
-	       sum(action IN ('deny', 'abort_turn', 'hard_abort')), sum(action = 'ask'), sum(degraded IS NOT NULL)
-	  FROM decisions NOT INDEXED WHERE seq > ? AND session IS NOT NULL AND dry_run IS NULL GROUP BY session
+	       sum(action IN ('deny', 'abort_turn', 'hard_abort')), sum(action = 'ask' OR approved IS NOT NULL AND NOT (stage = 'approve_tool' AND EXISTS (
+	         SELECT 1 FROM decisions AS asked WHERE asked.session = d.session AND asked.digest = d.digest AND asked.action = 'ask' AND asked.seq < d.seq))),
+	       sum(degraded IS NOT NULL)
+	  FROM decisions AS d NOT INDEXED WHERE seq > ? AND session IS NOT NULL AND dry_run IS NULL GROUP BY session
 	ON CONFLICT (session) DO UPDATE SET
 	  agent = coalesce(excluded.agent, agent), user = coalesce(excluded.user, user),
 	  model = coalesce(excluded.model, model), cwd = coalesce(excluded.cwd, cwd),
@@ -190,7 +192,7 @@ func (w *writer) rulesUpto(upto uint64) ([][]driver.Value, error) {
 		list = append(list, rule)
 		return nil
 	}, `SELECT rule, what, scope, session, digest, tool, arguments, created, created_by, reason
-		FROM active_approval_rules WHERE seq <= ? ORDER BY seq`, int64(upto))
+		FROM `+activeRules+` WHERE seq <= ? ORDER BY seq`, int64(upto))
 	return list, err
 }
 

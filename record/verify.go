@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
+	"strconv"
 )
 
 // Report is what [Verify] found.
@@ -26,12 +28,15 @@ type Report struct {
 
 // Break is a place where the chain does not fit.
 type Break struct {
-	Seq   uint64
+	Seq   uint64 // 0 = it is in no record
 	Table string // "" = no table has such a record
 	What  string
 }
 
 func (b *Break) String() string {
+	if b.Seq == 0 {
+		return b.What
+	}
 	if b.Table == "" {
 		return fmt.Sprintf("record %d: %s", b.Seq, b.What)
 	}
@@ -39,8 +44,9 @@ func (b *Break) String() string {
 }
 
 // Verify reads the whole record at path and checks its chain: that no record is
-// missing, changed, added or out of place. It may be written meanwhile. The
-// error says that the file could not be read at all; what is wrong in it stands
+// missing, changed, added or out of place, and that the last record of which
+// hookd's lock file beside it knows, if there is one, is there. It may be
+// written meanwhile. The error says that the file could not be read at all; what is wrong in it stands
 // in the report.
 func Verify(ctx context.Context, path string) (*Report, error) {
 	c, err := openForReading(path)
@@ -48,11 +54,17 @@ func Verify(ctx context.Context, path string) (*Report, error) {
 		return nil, fmt.Errorf("verify record %s: %w", path, err)
 	}
 	defer c.close()
+	// The lock file is written after the records, so what it says, read first, is
+	// in what is read then.
+	marked := peekMark(path)
 	if _, err := c.exec("BEGIN"); err != nil { // one view of the file, to the end
 		return nil, fmt.Errorf("verify record %s: %w", path, err)
 	}
 	r := &Report{Path: path}
 	v := verifier{c: c, tables: newTables(), chain: newChain(), rows: map[uint64]rowToVerify{}}
+	if marked != nil {
+		v.marked = marked.head()
+	}
 	if err := v.run(ctx, r); err != nil {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("verify record %s: %w", path, context.Cause(ctx))
@@ -106,15 +118,26 @@ type verifier struct {
 	chain  *chain
 	at     uint64
 	rows   map[uint64]rowToVerify
+	marked head // what the lock file knows; zero = nothing
 }
 
-func (v *verifier) run(ctx context.Context, r *Report) error {
+func (v *verifier) run(ctx context.Context, r *Report) (err error) {
 	if err := v.checkTables(); err != nil {
 		return err
 	}
 	first, last, err := v.bounds()
-	if err != nil || last == 0 {
+	if err != nil {
 		return err
+	}
+	if v.marked.seq > last {
+		defer func() { // unless something before that does not fit
+			if err == nil && r.Broken == nil {
+				r.Broken = &Break{Seq: last + 1, What: fmt.Sprintf("is missing, as are those up to %d, of which hookd's lock file knows", v.marked.seq)}
+			}
+		}()
+	}
+	if last == 0 {
+		return nil
 	}
 	r.First, v.at = first, first
 	h, err := v.before(first)
@@ -123,6 +146,9 @@ func (v *verifier) run(ctx context.Context, r *Report) error {
 	}
 	if h == nil {
 		r.Broken = &Break{Seq: first, What: "what was before it is gone, and no anchor says so"}
+		return nil
+	}
+	if r.Broken = v.checkMark(h); r.Broken != nil {
 		return nil
 	}
 	for v.at <= last {
@@ -136,6 +162,9 @@ func (v *verifier) run(ctx context.Context, r *Report) error {
 			if r.Broken = v.next(h); r.Broken != nil {
 				return nil
 			}
+			if r.Broken = v.checkMark(h); r.Broken != nil {
+				return nil
+			}
 			r.Last, r.Hash = h.seq, h.hex()
 			r.Records++
 			if v.rows[v.at].table == v.tables.gaps.name {
@@ -143,8 +172,49 @@ func (v *verifier) run(ctx context.Context, r *Report) error {
 			}
 		}
 	}
-	r.Broken, err = v.checkEnd(h)
+	if r.Broken, err = v.checkEnd(h); r.Broken != nil || err != nil {
+		return err
+	}
+	odd, err := oddities(v.c)
+	if len(odd) > 0 {
+		r.Broken = &Break{What: odd[0].String()}
+	}
 	return err
+}
+
+// oddity is a view or a trigger that hookd has not made so, or one that is
+// missing.
+type oddity struct{ kind, name string }
+
+func (o oddity) String() string {
+	if o.kind == "" {
+		return "the view " + o.name + " is missing"
+	}
+	return "the " + o.kind + " " + strconv.Quote(clip(o.name, maxID)) + " is not hookd's"
+}
+
+// oddities compares the views of a file of today's version with those that
+// hookd makes. It makes no triggers. None are looked at in a file of another
+// version.
+func oddities(c *conn) ([]oddity, error) {
+	if version, err := c.number("PRAGMA user_version"); err != nil || version != int64(len(migrations())) {
+		return nil, err
+	}
+	missing := views()
+	var list []oddity
+	err := c.query(context.Background(), func(_ []string, row []driver.Value) error {
+		kind, _ := row[0].(string)
+		name, _ := row[1].(string)
+		if want, ok := missing[name]; !ok || kind != "view" || row[2] != want {
+			list = append(list, oddity{kind, name})
+		}
+		delete(missing, name)
+		return nil
+	}, "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') ORDER BY type DESC, name")
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		list = append(list, oddity{"", name})
+	}
+	return list, err
 }
 
 // checkTables sees to it that what is read are tables.
@@ -248,6 +318,14 @@ func (v *verifier) next(h *head) *Break {
 	}
 	*h = want
 	return nil
+}
+
+// checkMark compares a record with the lock file, if that knows it.
+func (v *verifier) checkMark(h *head) *Break {
+	if v.marked.seq == 0 || v.marked.seq != h.seq || v.marked == *h {
+		return nil
+	}
+	return &Break{Seq: h.seq, Table: v.rows[h.seq].table, What: "is not the one that was written, of which hookd's lock file knows"}
 }
 
 // checkEnd compares the last record with what the file says is the last.

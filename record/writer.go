@@ -45,6 +45,7 @@ type writer struct {
 	lastFold time.Time
 	retained time.Time // when retention last looked and found nothing to do
 	marked   mark
+	odd      string // why the file is not as hookd left it, until the rules in it are ended; "" = it is
 	clock    clock
 	closeErr error // for Close, after run has returned
 
@@ -180,7 +181,7 @@ func (w *writer) step() {
 		w.log.Warn("record: writing works again", zap.Duration("after", lasted), zap.String("was", was.Error()), zap.String("path", w.opts.Path))
 		w.mark(markOpen)
 	}
-	if w.marked.Seq != w.head.seq {
+	if w.marked.head() != w.head {
 		w.mark(markOpen) // so that the next start knows what there was
 	}
 	w.publish()

@@ -166,8 +166,9 @@ func (b *Budget) judge(req *protocol.Request, key, model string, more Used) prot
 	if unpriced != "" && (b.config.Session.Cost != nil || b.config.Day.Cost != nil) {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("the model %s has no price: what it uses does not count as cost", unpriced))
 	}
-	if b.ledger.counted(key, req.CallID) {
-		return d // asked about once more
+	c := b.ledger.callOf(req, now)
+	if b.ledger.counted(key, &c, req.DryRun) {
+		return d
 	}
 	over := first(b.config.reached("session", &b.config.Session, &session, &more), b.config.reached("day", &b.config.Day, &day, &more))
 	asks := b.config.Action == actionAsk
@@ -182,7 +183,7 @@ func (b *Budget) judge(req *protocol.Request, key, model string, more Used) prot
 		d.Warnings = append(d.Warnings, over)
 	}
 	if !req.DryRun {
-		b.ledger.call(key, req.CallID, now, more)
+		b.ledger.call(key, &c, more)
 	}
 	return d
 }

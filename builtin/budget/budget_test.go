@@ -2,8 +2,10 @@ package budget
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,16 +30,22 @@ func budget(t testing.TB, config string, ledger *Ledger) *Budget {
 // ask asks at a stage; params are all but meta.
 func ask(t testing.TB, b *Budget, stage protocol.Stage, session, params string) protocol.Decision {
 	t.Helper()
+	req := request(t, stage, session, params)
+	d, err := b.Intercept(context.Background(), req)
+	require.NoError(t, err)
+	require.NoError(t, d.Check(req.Stage))
+	return d
+}
+
+func request(t testing.TB, stage protocol.Stage, session, params string) *protocol.Request {
+	t.Helper()
 	obj, err := protocol.DecodeObject([]byte(params), 0)
 	require.NoError(t, err)
 	info := protocol.NewStageTable().Stage(stage)
 	meta := protocol.Object{{Name: "session_id", Value: protocol.Quote(session)}}
 	req, bad := protocol.DecodeRequest(info, obj.With("meta", meta.AppendJSON(nil)))
 	require.Nil(t, bad)
-	d, err := b.Intercept(context.Background(), req)
-	require.NoError(t, err)
-	require.NoError(t, d.Check(info))
-	return d
+	return req
 }
 
 const (
@@ -137,11 +145,89 @@ func TestDryRunAndTwice(t *testing.T) {
 		ask(t, b, protocol.StageUserMessage, "s", `{"message":{"content":""},"dry_run":true}`)
 	}
 	require.Zero(t, b.ledger.accounts.Len())
-	for _, id := range []string{"1", "1", "2", "2", "1"} {
+	for _, id := range []string{"1", "2", "2", "1"} {
 		require.Equal(t, protocol.Decision{}, ask(t, b, protocol.StageBeforeTool, "s", `{"tool":"x","arguments":{},"call_id":"`+id+`"}`), "asked twice")
 	}
 	require.Equal(t, protocol.ActionDeny, tool(t, b, "s").Action)
 	require.Equal(t, protocol.ActionDeny, ask(t, b, protocol.StageBeforeTool, "s", `{"tool":"x","arguments":{},"dry_run":true}`).Action)
+}
+
+// TestOneIDForAll wants an agent that gives all its calls one id to be counted.
+func TestOneIDForAll(t *testing.T) {
+	cont, deny := protocol.Action(""), protocol.ActionDeny
+	params := func(command string) string {
+		return `{"tool":"bash","arguments":{"command":"` + command + `"},"call_id":"call_0"}`
+	}
+	for name, c := range map[string]struct {
+		commands string // a letter each
+		want     []protocol.Action
+	}{
+		"other commands":  {"abcd", []protocol.Action{cont, cont, deny, deny}},
+		"the same":        {"aaaaaa", []protocol.Action{cont, cont, cont, cont, deny, deny}},
+		"taking turns":    {"ababab", []protocol.Action{cont, cont, cont, cont, deny, deny}},
+		"asked once more": {"aabc", []protocol.Action{cont, cont, cont, deny}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := budget(t, `{"session":{"calls":2}}`, NewLedger(0))
+			for i, command := range c.commands {
+				require.Equal(t, c.want[i], ask(t, b, protocol.StageBeforeTool, "s", params(string(command))).Action, i)
+			}
+		})
+	}
+	t.Run("models", func(t *testing.T) {
+		b := budget(t, `{"session":{"model_calls":2,"calls":1}}`, NewLedger(0))
+		require.Equal(t, cont, ask(t, b, protocol.StageBeforeTool, "s", params("a")).Action)
+		for i, want := range []protocol.Action{cont, cont, deny} {
+			request := fmt.Sprintf(`{"model":"big-1","messages":[{"role":"user","content":"%d"}],"call_id":"call_0"}`, i)
+			require.Equal(t, want, ask(t, b, protocol.StageBeforeLLM, "s", request).Action, i)
+		}
+	})
+	t.Run("later", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := budget(t, `{"session":{"calls":2}}`, NewLedger(0))
+			for i, want := range []protocol.Action{cont, cont, deny} {
+				require.Equal(t, want, ask(t, b, protocol.StageBeforeTool, "s", params("a")).Action, i)
+				time.Sleep(sameCall)
+			}
+		})
+	})
+}
+
+// TestRecheck wants a call that a later hook changes to count once, with an id
+// and without.
+func TestRecheck(t *testing.T) {
+	for _, member := range []string{"x_id", "call_id"} {
+		b := budget(t, `{"session":{"calls":2}}`, NewLedger(0))
+		for i, want := range []protocol.Action{"", "", "deny"} {
+			req := request(t, protocol.StageBeforeTool, "s", fmt.Sprintf(`{"tool":"x","arguments":{},"%s":"%d"}`, member, i))
+			changed := *req
+			changed.Subject = request(t, protocol.StageBeforeTool, "s", `{"tool":"x","arguments":{"y":1}}`).Subject
+			for _, r := range []*protocol.Request{req, &changed} {
+				d, err := b.Intercept(context.Background(), r)
+				require.NoError(t, err)
+				require.Equal(t, want, d.Action, i)
+			}
+		}
+	}
+}
+
+// TestCallsAreBounded wants few calls to be remembered, whatever agents send.
+func TestCallsAreBounded(t *testing.T) {
+	b := budget(t, `{"session":{"calls":1000}}`, NewLedger(0))
+	for i := range 100 {
+		id := fmt.Sprint(i)
+		if i%2 == 0 {
+			id += strings.Repeat("x", maxCallID)
+		}
+		ask(t, b, protocol.StageBeforeTool, "s", `{"tool":"x","arguments":{},"call_id":"`+id+`"}`)
+	}
+	b.ledger.accounts.Each(func(_ string, a *account) {
+		require.Len(t, a.calls, keepCalls)
+		require.LessOrEqual(t, cap(a.calls), 2*keepCalls)
+		for _, c := range a.calls {
+			require.LessOrEqual(t, len(c.id), maxCallID)
+		}
+	})
 }
 
 func TestReload(t *testing.T) {

@@ -1,12 +1,14 @@
 package budget
 
 import (
-	"slices"
+	"hash/maphash"
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/hookd/hookd/builtin/sessions"
+	"github.com/hookd/hookd/protocol"
 )
 
 // Used is what was used so far.
@@ -30,6 +32,7 @@ func (u *Used) add(more Used) {
 // where the one before them stopped. Make it with [NewLedger].
 type Ledger struct {
 	accounts *sessions.Table[account]
+	seed     maphash.Seed // of the sums of calls
 
 	mu      sync.Mutex // for what follows; may be taken while accounts is in use
 	day     string
@@ -44,7 +47,7 @@ type Ledger struct {
 // NewLedger returns an empty ledger for at most this many sessions; 0 means
 // [sessions.Most].
 func NewLedger(most int) *Ledger {
-	return &Ledger{accounts: sessions.New[account](most), saved: map[string]uint64{}}
+	return &Ledger{accounts: sessions.New[account](most), seed: maphash.MakeSeed(), saved: map[string]uint64{}}
 }
 
 // account is what is known of a session.
@@ -56,7 +59,7 @@ type account struct {
 	model             string // of the last request
 	unpriced          string // a model without a price
 	last              time.Time
-	calls             []string // ids of the last calls, each counted once
+	calls             []call // the last ones that were counted
 }
 
 type bill struct {
@@ -67,11 +70,79 @@ type bill struct {
 const (
 	// maxGap is how much of a time without a sign of life counts at most.
 	maxGap = 30 * time.Minute
-	// keepCalls is how many ids of calls are remembered.
+	// keepCalls is how many calls are remembered.
 	keepCalls = 16
-	// maxCallID is how long they may be.
+	// maxCallID is how long their ids may be.
 	maxCallID = 256
+	// sameCall is how long a call with the id and the arguments of another one can
+	// be that one, asked about once more. Agents that begin to number anew in each
+	// turn use an id again, but not so soon.
+	sameCall = 3 * time.Second
 )
+
+// call is a call that is asked about.
+type call struct {
+	id    string // "" = none, or too long to keep
+	sum   uint64 // of the stage and what it judges
+	at    time.Time
+	again bool // it was asked about once more
+	// run is the same in all that one request asks; the request is not kept.
+	run weak.Pointer[protocol.Member]
+}
+
+// callOf says which call a request asks about.
+func (l *Ledger) callOf(req *protocol.Request, now time.Time) call {
+	c := call{at: now}
+	if len(req.Meta) > 0 {
+		c.run = weak.Make(&req.Meta[0])
+	}
+	if req.CallID == "" || len(req.CallID) > maxCallID {
+		return c
+	}
+	c.id = strings.Clone(req.CallID)
+	var h maphash.Hash
+	h.SetSeed(l.seed)
+	part := func(b []byte) {
+		_, _ = h.Write(b)
+		_ = h.WriteByte(0)
+	}
+	part([]byte(req.Stage.Name))
+	for _, m := range req.Subject {
+		part([]byte(m.Name))
+		part(m.Value)
+	}
+	c.sum = h.Sum64()
+	return c
+}
+
+// repeated finds the counted call that c is about, or returns nil.
+func (a *account) repeated(c *call) *call {
+	for i := range a.calls {
+		was := &a.calls[i]
+		if c.run != (weak.Pointer[protocol.Member]{}) && c.run == was.run {
+			return was // a later hook has changed it
+		}
+	}
+	for i := range a.calls {
+		was := &a.calls[i]
+		if c.id != "" && c.id == was.id && c.sum == was.sum && !was.again && c.at.Sub(was.at) < sameCall {
+			return was
+		}
+	}
+	return nil
+}
+
+// repeats is repeated, and remembers it.
+func (a *account) repeats(c *call) bool {
+	was := a.repeated(c)
+	if was == nil {
+		return false
+	}
+	if c.run != was.run {
+		was.run, was.again = c.run, true
+	}
+	return true
+}
 
 // entry is one line to be written into the ledger.
 type entry struct {
@@ -128,21 +199,18 @@ func (a *account) charge(e *entry) {
 	a.used.Cost = max(a.used.Cost, bill.cost)
 }
 
-// call counts a call that goes on. One with an id counts once, however often it
-// is asked about.
-func (l *Ledger) call(key, id string, now time.Time, more Used) {
+// call counts a call that goes on, unless it was counted meanwhile.
+func (l *Ledger) call(key string, c *call, more Used) {
 	l.accounts.Do(key, func(a *account) {
-		if id != "" && len(id) <= maxCallID {
-			if slices.Contains(a.calls, id) {
-				return
-			}
-			if len(a.calls) >= keepCalls {
-				a.calls = slices.Delete(a.calls, 0, 1)
-			}
-			a.calls = append(a.calls, strings.Clone(id))
+		if a.repeats(c) {
+			return
 		}
+		if len(a.calls) >= keepCalls {
+			a.calls = append(a.calls[:0], a.calls[1:]...)
+		}
+		a.calls = append(a.calls, *c)
 		a.used.add(more)
-		l.addToday(now, more)
+		l.addToday(c.at, more)
 	})
 }
 
@@ -158,12 +226,16 @@ func (l *Ledger) addToday(now time.Time, more Used) Used {
 	return l.today
 }
 
-// counted reports whether a call was counted already.
-func (l *Ledger) counted(key, id string) (yes bool) {
-	if id == "" {
-		return false
-	}
-	l.accounts.Look(key, func(a *account) { yes = slices.Contains(a.calls, id) })
+// counted reports whether a call was counted already and is asked about once
+// more. A dry run leaves no trace.
+func (l *Ledger) counted(key string, c *call, dry bool) (yes bool) {
+	l.accounts.Look(key, func(a *account) {
+		if dry {
+			yes = a.repeated(c) != nil
+		} else {
+			yes = a.repeats(c)
+		}
+	})
 	return yes
 }
 

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"time"
+	"weak"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,7 +27,47 @@ func NewTable(most int) *Table { return sessions.New[sessions.Agents[streak]](mo
 type streak struct {
 	digest [sha256.Size]byte
 	times  int
-	callID string // of the last one
+	last   asked
+}
+
+// sameCall is how long a call with the id and the arguments of the last one can
+// be that one, asked about once more. Agents that begin to number anew in each
+// turn use an id again, but not so soon.
+const sameCall = 3 * time.Second
+
+// asked is the last call that was counted.
+type asked struct {
+	callID string // "" = none, or too long to keep
+	at     time.Time
+	again  bool // it was asked about once more
+	// run is the same in all that one request asks; the request is not kept.
+	run weak.Pointer[protocol.Member]
+}
+
+// maxCallID is how long an id of a call may be to be remembered.
+const maxCallID = 256
+
+func askedOf(req *protocol.Request) asked {
+	a := asked{at: time.Now()}
+	if len(req.CallID) <= maxCallID {
+		a.callID = strings.Clone(req.CallID)
+	}
+	if len(req.Meta) > 0 {
+		a.run = weak.Make(&req.Meta[0])
+	}
+	return a
+}
+
+// repeats reports whether now is about the call that s has counted last.
+func (s *streak) repeats(now *asked, digest [sha256.Size]byte) bool {
+	if now.run != (weak.Pointer[protocol.Member]{}) && now.run == s.last.run {
+		return true // a later hook has changed it
+	}
+	if now.callID == "" || now.callID != s.last.callID || digest != s.digest || s.last.again || now.at.Sub(s.last.at) >= sameCall {
+		return false
+	}
+	s.last.run, s.last.again = now.run, true
+	return true
 }
 
 // Guard is an interceptor that counts how often a session makes the same call in
@@ -86,7 +128,7 @@ func (g *Guard) Intercept(_ context.Context, req *protocol.Request) (protocol.De
 
 // count returns how often the call was made in a row, this time included. A dry
 // run leaves no trace. A guard may be asked twice about one call, when a later
-// hook has changed it: that counts once.
+// hook has changed it or the agent asks once more: that counts once.
 func (g *Guard) count(req *protocol.Request, digest [sha256.Size]byte) (times int) {
 	key, agent := sessions.Key(req.Meta), sessions.Agent(req.Meta)
 	if req.DryRun {
@@ -98,14 +140,15 @@ func (g *Guard) count(req *protocol.Request, digest [sha256.Size]byte) (times in
 		})
 		return times
 	}
+	now := askedOf(req)
 	g.table.Do(key, func(a *sessions.Agents[streak]) {
 		s := a.Of(agent)
-		if req.CallID == "" || req.CallID != s.callID || s.times == 0 {
-			if s.times == 0 || s.digest != digest {
+		if s.times == 0 || !s.repeats(&now, digest) {
+			if s.digest != digest {
 				s.digest, s.times = digest, 0
 			}
 			s.times++
-			s.callID = strings.Clone(req.CallID)
+			s.last = now
 		}
 		times = s.times
 	})

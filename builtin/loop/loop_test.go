@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
@@ -39,7 +41,10 @@ func (c call) request(t testing.TB) *protocol.Request {
 
 // said returns what the guard made of a call: "-", warn or deny.
 func said(t testing.TB, g *Guard, c call) string {
-	req := c.request(t)
+	return saidOf(t, g, c.request(t))
+}
+
+func saidOf(t testing.TB, g *Guard, req *protocol.Request) string {
 	d, err := g.Intercept(context.Background(), req)
 	require.NoError(t, err)
 	require.NoError(t, d.Check(req.Stage))
@@ -62,7 +67,8 @@ func guard(t testing.TB, config string) *Guard {
 }
 
 func TestLoop(t *testing.T) {
-	a, b := call{tool: "a"}, call{tool: "b"}
+	a, b, same := call{tool: "a"}, call{tool: "b"}, call{tool: "a", id: "call_0"}
+	long := strings.Repeat("x", 300)
 	for name, c := range map[string]struct {
 		config string
 		calls  []call
@@ -80,7 +86,10 @@ func TestLoop(t *testing.T) {
 		"sessions":                 {`{"warn":2}`, []call{a, {session: "2", tool: "a"}, a, {session: "2", tool: "a"}}, "- - warn warn"},
 		"agents of one session":    {`{"warn":2}`, []call{a, {agentID: "sub", tool: "b"}, a, {agentID: "sub", tool: "b"}}, "- - warn warn"},
 		"a dry run does not count": {`{"warn":2}`, []call{{tool: "a", dry: true}, {tool: "a", dry: true}, a, {tool: "a", dry: true}, {tool: "b", dry: true}, a}, "- - - warn - warn"},
-		"asked twice about one":    {`{"warn":2}`, []call{{tool: "a", id: "1"}, {tool: "a", id: "1", args: `{"x":1}`}, {tool: "a", id: "2"}, {tool: "a", id: "2", args: `{"x":1}`}}, "- - warn warn"},
+		"asked twice about one":    {`{"warn":2}`, []call{{tool: "a", id: "1"}, {tool: "a", id: "1"}, {tool: "a", id: "2"}, {tool: "a", id: "2"}}, "- - warn warn"},
+		"one id for all calls":     {``, []call{same, same, same, same, same, same, same, same, same}, "- - - - warn warn warn warn deny"},
+		"one id, other calls":      {`{"warn":2}`, []call{same, {tool: "b", id: "call_0"}, same, {tool: "b", id: "call_0"}}, "- - - -"},
+		"a long id":                {`{"warn":2}`, []call{{tool: "a", id: long}, {tool: "a", id: long}}, "- warn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := guard(t, c.config)
@@ -91,6 +100,32 @@ func TestLoop(t *testing.T) {
 			require.Equal(t, c.want, strings.Join(got, " "))
 		})
 	}
+}
+
+// TestRecheck wants a call that a later hook changes to count once, with an id
+// and without.
+func TestRecheck(t *testing.T) {
+	for _, ids := range [][]string{{"", "", ""}, {"1", "2", "3"}} {
+		g := guard(t, `{"warn":3}`)
+		for i, want := range []string{"-", "-", "warn"} {
+			req := call{tool: "a", id: ids[i]}.request(t)
+			require.Equal(t, want, saidOf(t, g, req), ids)
+			changed := *req
+			changed.Subject = call{tool: "a", args: `{"x":1}`}.request(t).Subject
+			require.Equal(t, want, saidOf(t, g, &changed), ids)
+		}
+	}
+}
+
+// TestSameIDLater wants an id that comes again after a while to be another call.
+func TestSameIDLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := guard(t, "")
+		for i, want := range []string{"-", "-", "warn", "warn", "deny"} {
+			require.Equal(t, want, said(t, g, call{tool: "a", id: "call_0"}), i)
+			time.Sleep(sameCall)
+		}
+	})
 }
 
 // TestReload wants counting to go on with another config.

@@ -215,8 +215,12 @@ func remoteSpan(traceparent string) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
-// traceID reads a trace's id: 32 hex digits, not all zero.
+// traceID reads a trace's id: 32 hex digits, not all zero, or the same written
+// as a UUID with hyphens.
 func traceID(text string) (id trace.TraceID, ok bool) {
+	if len(text) == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' {
+		text = text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
+	}
 	if len(text) != 2*len(id) {
 		return id, false
 	}

@@ -359,12 +359,16 @@ func TestTraceContext(t *testing.T) {
 	for name, c := range map[string]struct {
 		meta          string
 		trace, parent string
+		other         string // the trace that it is not
 		none          bool
 	}{
 		"traceparent":          {meta: `{"traceparent":"00-` + trace + `-` + span + `-01"}`, trace: trace, parent: span},
 		"and a trace id":       {meta: `{"traceparent":"00-` + trace + `-` + span + `-01","trace_id":"1af7651916cd43dd8448eb211c80319c"}`, trace: trace, parent: span},
 		"not sampled":          {meta: `{"traceparent":"00-` + trace + `-` + span + `-00"}`, none: true},
 		"trace id":             {meta: `{"trace_id":"` + trace + `"}`, trace: trace},
+		"trace id as a UUID":   {meta: `{"trace_id":"0AF76519-16cd-43dd-8448-eb211c80319c"}`, trace: trace},
+		"zero UUID":            {meta: `{"trace_id":"00000000-0000-0000-0000-000000000000"}`},
+		"hyphens elsewhere":    {meta: `{"trace_id":"0af7651916cd43dd-8448-eb21-1c80-319c"}`, other: trace},
 		"bad traceparent":      {meta: `{"traceparent":"00-` + trace + `-` + strings.Repeat("0", 16) + `-01","trace_id":"` + trace + `"}`, trace: trace},
 		"traceparent not text": {meta: `{"traceparent":7}`},
 		"zero trace id":        {meta: `{"trace_id":"` + strings.Repeat("0", 32) + `"}`},
@@ -385,6 +389,7 @@ func TestTraceContext(t *testing.T) {
 			if c.trace != "" {
 				require.Equal(t, c.trace, traceOf(run))
 			}
+			require.NotEqual(t, c.other, traceOf(run))
 			require.Equal(t, traceOf(run), traceOf(s.one(t, "hookd stop")))
 		})
 	}

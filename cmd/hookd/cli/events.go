@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/hookd/hookd/console"
 	"github.com/hookd/hookd/daemon"
 	"github.com/hookd/hookd/protocol"
 	"github.com/hookd/hookd/rpc"
@@ -102,7 +103,7 @@ func (a *app) follow(ctx context.Context, p places, kinds []string, asJSON bool,
 }
 
 // eventLine writes an event for a person: when, what, and the few facts that
-// most kinds have.
+// most kinds have. Agents choose most of it, so nothing reaches the terminal raw.
 func (a *app) eventLine(raw jsontext.Value) string {
 	var ev struct {
 		Kind   string    `json:"kind"`
@@ -132,10 +133,10 @@ func (a *app) eventLine(raw jsontext.Value) string {
 	if ev.Missed > 0 {
 		fmt.Fprintf(&b, "%s\n", a.paint(a.out, yellow, fmt.Sprintf("… %d events missed", ev.Missed)))
 	}
-	fmt.Fprintf(&b, "%s %-18s", a.paint(a.out, grey, ev.Time.Local().Format("15:04:05.000")), ev.Kind)
+	fmt.Fprintf(&b, "%s %-18s", a.paint(a.out, grey, ev.Time.Local().Format("15:04:05.000")), console.Escape(ev.Kind))
 	for _, word := range []string{ev.Meta.Agent, ev.Payload.Stage, ev.Payload.Tool, ev.Payload.Hook, ev.Payload.State, ev.Payload.Outcome} {
 		if word != "" {
-			b.WriteString(" " + word)
+			b.WriteString(" " + console.Escape(word))
 		}
 	}
 	if ev.Payload.Action != "" {
@@ -143,18 +144,18 @@ func (a *app) eventLine(raw jsontext.Value) string {
 		if protocol.Action(ev.Payload.Action).Stops() {
 			colour = red
 		}
-		b.WriteString(" " + a.paint(a.out, colour, ev.Payload.Action))
+		b.WriteString(" " + a.paint(a.out, colour, console.Escape(ev.Payload.Action)))
 	}
 	if ev.Payload.DecidedBy != "" {
-		b.WriteString(" by " + ev.Payload.DecidedBy)
+		b.WriteString(" by " + console.Escape(ev.Payload.DecidedBy))
 	}
 	for _, why := range []string{ev.Payload.Reason, ev.Payload.Detail} {
 		if why != "" {
-			fmt.Fprintf(&b, ": %q", why)
+			fmt.Fprintf(&b, ": %q", why) // escapes on its own
 		}
 	}
 	for _, g := range ev.Payload.Degraded {
-		b.WriteString(" " + a.paint(a.out, yellow, "("+g.Hook+" "+string(g.Outcome)+")"))
+		b.WriteString(" " + a.paint(a.out, yellow, "("+console.Escape(g.Hook+" "+string(g.Outcome))+")"))
 	}
 	return b.String()
 }

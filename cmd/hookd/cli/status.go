@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
+	"github.com/hookd/hookd/console"
 	"github.com/hookd/hookd/daemon"
 	"github.com/hookd/hookd/mount"
 )
@@ -106,7 +107,7 @@ func (a *app) printStatus(s *daemon.Status) error {
 	}
 	for _, h := range s.Hooks {
 		if h.LastError != "" && h.State != string(mount.Ready) {
-			fmt.Fprintf(a.out, "\n%s: %s\n", a.paint(a.out, red, h.Name), h.LastError)
+			fmt.Fprintf(a.out, "\n%s: %s\n", a.paint(a.out, red, h.Name), escapeLines(h.LastError))
 			printTail(a.out, h.Stderr)
 		}
 	}
@@ -115,7 +116,7 @@ func (a *app) printStatus(s *daemon.Status) error {
 		fmt.Fprintln(w, "CODING AGENT\tEVENTS\tLAST\tAT")
 		for _, name := range slices.Sorted(maps.Keys(s.CodingAgents)) {
 			g := s.CodingAgents[name]
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", name, g.Events, g.Event, g.At.Local().Format(time.DateTime))
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", console.Escape(name), g.Events, console.Escape(g.Event), g.At.Local().Format(time.DateTime))
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -132,7 +133,7 @@ func (a *app) printStatus(s *daemon.Status) error {
 	fmt.Fprintln(a.out)
 	fmt.Fprintln(w, "AGENT\tPID\tUID\tCALLS\tLAST")
 	for _, g := range s.Agents {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", g.Name, g.PID, g.UID, g.Calls, g.LastEvent)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", console.Escape(g.Name), g.PID, g.UID, g.Calls, console.Escape(g.LastEvent))
 	}
 	return w.Flush()
 }
@@ -149,6 +150,9 @@ func (a *app) printRecordStatus(r *daemon.RecordStatus) {
 	}
 	if r.MovedAside != "" {
 		fmt.Fprintln(a.out, a.paint(a.out, yellow, "record   was damaged; the old file is "+r.MovedAside))
+	}
+	if !r.ReplacedAt.IsZero() {
+		fmt.Fprintln(a.out, a.paint(a.out, yellow, "record   the file was deleted or replaced at "+r.ReplacedAt.Local().Format(time.TimeOnly)+"; begun anew"))
 	}
 }
 
@@ -167,8 +171,18 @@ func sandboxGaps(h daemon.HookStatus) (gaps []string) {
 
 func printTail(w io.Writer, lines []string) {
 	for _, l := range lines {
-		fmt.Fprintf(w, "  stderr: %s\n", l)
+		fmt.Fprintf(w, "  stderr: %s\n", console.Escape(l))
 	}
+}
+
+// escapeLines escapes what is in lines of a text, which may hold what an agent
+// has sent.
+func escapeLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = console.Escape(l)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // state is a hook's state, and an operator's word when that outranks the config.
