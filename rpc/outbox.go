@@ -360,8 +360,12 @@ func (o *outbox) finish() bool {
 	}
 	o.mu.Lock()
 	var later []func()
+	err := o.err
+	if o.wrote == nil && len(o.left) == 0 {
+		err = nil // it was written, whatever has happened since
+	}
 	for _, m := range o.batch {
-		later = m.ended(o.err, later)
+		later = m.ended(err, later)
 	}
 	o.batch, o.iov = emptied(o.batch), emptied(o.iov)
 	more := o.err == nil && o.take()

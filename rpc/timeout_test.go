@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -381,5 +382,25 @@ func TestUndelivered(t *testing.T) {
 				require.Equal(t, test.lost, lost)
 			})
 		})
+	}
+}
+
+// Whoever reads an answer and leaves at once has had it.
+func TestReadAndGoneIsDelivered(t *testing.T) {
+	for range 200 {
+		var lost atomic.Int64
+		p, w := start(t, Options{Handler: handlerFunc(func(*Request) Work {
+			return Work{
+				Inline:      true,
+				Run:         func(context.Context) ([]byte, error) { return []byte(`{}`), nil },
+				Undelivered: func(error) { lost.Add(1) },
+			}
+		})})
+		w.send(request(1, "m", `{}`))
+		w.read()
+		require.NoError(t, w.Close())
+		<-p.Done()
+		require.NoError(t, p.Close())
+		require.Zero(t, lost.Load())
 	}
 }
