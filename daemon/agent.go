@@ -164,7 +164,7 @@ func (s *session) stage(stage *protocol.StageInfo, r *rpc.Request) rpc.Work {
 			}
 			return host.Answer(req, r.Members, res, s.approverDue), nil
 		},
-		Undelivered: func(reason error) { s.d.book.undelivered(s.caller, req, reason) },
+		Undelivered: func(reason error) { s.d.book.undelivered(s.caller, req, plan.Call, reason) },
 	}
 }
 

@@ -224,11 +224,12 @@ func (b *book) tell(record func(s *record.Store) error) {
 	_ = record(b.store) // see above
 }
 
-// undelivered records that an agent did not get the answer to a request.
-func (b *book) undelivered(c *manager.Caller, req *protocol.Request, reason error) {
+// undelivered records that an agent did not get the answer to a request, which
+// was the manager's call of this number.
+func (b *book) undelivered(c *manager.Caller, req *protocol.Request, call uint64, reason error) {
 	b.tell(func(s *record.Store) error {
 		return s.Undelivered(&record.Undelivered{
-			Session: cmp.Or(req.MetaString("session_id"), c.SessionID), Stage: req.Stage.Name, CallID: req.CallID, PID: c.PID, Reason: reason.Error(),
+			Call: call, Session: cmp.Or(req.MetaString("session_id"), c.SessionID), Stage: req.Stage.Name, CallID: req.CallID, PID: c.PID, Reason: reason.Error(),
 		})
 	})
 }

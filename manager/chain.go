@@ -21,6 +21,8 @@ type Plan struct {
 	gen    *Generation
 	caller *Caller
 	req    *protocol.Request
+	// Call numbers the calls of a manager, from 1. Its [Record] bears the number too.
+	Call uint64
 	// Inline: Run will not wait for anything, so that it may run on the
 	// goroutine that reads from the agent.
 	Inline bool
@@ -28,7 +30,7 @@ type Plan struct {
 
 // Plan looks at what a call will need.
 func (m *HookManager) Plan(caller *Caller, req *protocol.Request) Plan {
-	p := Plan{m: m, gen: m.current.Load(), caller: caller, req: req, Inline: true}
+	p := Plan{m: m, gen: m.current.Load(), caller: caller, req: req, Call: m.calls.Add(1), Inline: true}
 	if w, ok := m.recorder.(interface{ Waits() bool }); ok && w.Waits() {
 		p.Inline = false // for a disk
 	}
@@ -80,7 +82,7 @@ func (p *Plan) Run(ctx context.Context) (*protocol.Result, error) {
 		return nil, protocol.Errorf(protocol.CodeShuttingDown, "%v", ErrShuttingDown)
 	}
 	r := &run{
-		m: m, gen: p.gen, caller: p.caller, base: p.req, stage: p.req.Stage,
+		m: m, gen: p.gen, call: p.Call, caller: p.caller, base: p.req, stage: p.req.Stage,
 		subject: p.req.Subject, tool: p.req.Tool(), agent: p.caller.agentName(p.req.Meta), started: m.now(),
 	}
 	r.result.Generation = p.gen.Number
@@ -102,6 +104,7 @@ func (p *Plan) Run(ctx context.Context) (*protocol.Result, error) {
 type run struct {
 	m      *HookManager
 	gen    *Generation
+	call   uint64
 	caller *Caller
 	base   *protocol.Request // as the agent sent it
 	stage  *protocol.StageInfo
@@ -645,7 +648,7 @@ func (r *run) finish(ctx context.Context) (*protocol.Result, error) {
 	r.trim()
 	took := r.m.now().Sub(r.started)
 	if r.m.recorder != nil {
-		rec := &Record{Caller: r.caller, Request: r.base, Final: r.subject, Result: res, Started: r.started, Duration: took, Err: r.cancelled}
+		rec := &Record{Call: r.call, Caller: r.caller, Request: r.base, Final: r.subject, Result: res, Started: r.started, Duration: took, Err: r.cancelled}
 		if err := r.m.recorder.Record(ctx, rec); err != nil && r.cancelled == nil {
 			r.denyUnrecorded(err)
 		}

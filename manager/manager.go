@@ -72,6 +72,8 @@ type Recorder interface {
 // Record is one call with its answer. It is valid during the call of
 // [Recorder.Record] only, and read-only.
 type Record struct {
+	// Call is [Plan.Call].
+	Call    uint64
 	Caller  *Caller
 	Request *protocol.Request
 	// Final is the subject after all changes.
@@ -96,6 +98,7 @@ type HookManager struct {
 	feedsMu sync.Mutex // orders changes of feeds
 	feeds   atomic.Pointer[[]*Feed]
 
+	calls   atomic.Uint64 // planned so far
 	stats   statsTable
 	repeats repeats
 	eventID eventIDs

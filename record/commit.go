@@ -138,6 +138,7 @@ func (w *writer) insertEntry(h head, e *entry) (head, error) {
 	if err != nil || d == nil {
 		return h, err
 	}
+	w.calls.written(d.call, e.seq)
 	for i := range d.trail {
 		step := &d.trail[i]
 		if !step.Outcome.Failed() {

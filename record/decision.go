@@ -19,6 +19,7 @@ const previewChars, previewWindow = 200, 4 << 10
 // is not known to be immutable, and no more work than that. The rest is done by
 // the writer.
 type decision struct {
+	call       uint64
 	buf        []byte // params, then the final subject when it is another
 	paramsEnd  int
 	agent      string
@@ -48,6 +49,7 @@ const maxPooled = 64 << 10
 // copyOf takes over what a record holds.
 func (d *decision) copyOf(rec *manager.Record, beforeAfter bool) {
 	req, res := rec.Request, rec.Result
+	d.call = rec.Call
 	d.buf = appendParams(d.buf[:0], req)
 	d.paramsEnd = len(d.buf)
 	if res.Subject != nil || !sameObject(rec.Final, req.Subject) {

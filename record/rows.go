@@ -114,9 +114,11 @@ type ToolRun struct {
 	Preview string
 }
 
-// Undelivered names a decision whose answer did not reach the agent. The last
-// decision that fits all that is said is meant.
+// Undelivered names a decision whose answer did not reach the agent.
 type Undelivered struct {
+	// Call is [manager.Record.Call] of the decision. When it was not recorded, or
+	// too long ago (see callsKept), the row stands without it.
+	Call    uint64
 	Session string
 	Stage   protocol.Stage
 	CallID  string
@@ -256,22 +258,9 @@ func (s *Store) Undelivered(u *Undelivered) error {
 	c := *u
 	return s.later(s.tables.amendments, len(c.Reason), func(w *writer) []driver.Value {
 		return []driver.Value{
-			w.find(&c), "undelivered", w.text(c.Reason), id(c.Session), textOrNull(string(c.Stage)), id(c.CallID), idOrNull(c.PID),
+			w.calls.decision(c.Call), "undelivered", w.text(c.Reason), id(c.Session), textOrNull(string(c.Stage)), id(c.CallID), idOrNull(c.PID),
 		}
 	})
-}
-
-// find returns the number of the decision that is meant; NULL when none fits.
-func (w *writer) find(u *Undelivered) driver.Value {
-	pid, _ := peer(u.PID, 0)
-	// From the last one back, since it was decided just now.
-	seq, err := w.conn.number(`SELECT seq FROM decisions WHERE time > ? AND session IS ? AND stage = ?
-		AND (? IS NULL OR call_id = ?) AND (? IS NULL OR pid = ?) ORDER BY seq DESC LIMIT 1`,
-		w.opts.Now().Add(-time.Hour).UnixMicro(), id(u.Session), string(u.Stage), id(u.CallID), id(u.CallID), pid, pid)
-	if err != nil || seq == 0 {
-		return nil
-	}
-	return seq
 }
 
 // AddRule records a rule, and returns when it is on the disk, in every mode.

@@ -251,9 +251,11 @@ func TestOtherRecords(t *testing.T) {
 	require.NoError(t, s.ConfigChange(&ConfigChange{Generation: 2, Path: "/etc/x", SHA256: "aa", OldSHA256: "bb", What: "gate removed", Warnings: []string{"gate was required"}}))
 	require.NoError(t, s.Security(&SecurityEvent{What: "user_message", Session: "s1", Message: strings.Repeat("long ", 5000)}))
 	require.NoError(t, s.ToolRun(&ToolRun{Session: "s1", Tool: "edit", CallID: "c9", Status: "ok", Duration: 12 * time.Millisecond, Preview: "done"}))
-	require.NoError(t, s.Record(ctx, toolCall(t, 1)))
-	require.NoError(t, s.Undelivered(&Undelivered{Session: "s1", Stage: protocol.StageBeforeTool, CallID: "c1", PID: 4711, Reason: "the agent does not read"}))
-	require.NoError(t, s.Undelivered(&Undelivered{Session: "unknown", Stage: protocol.StageBeforeTool}))
+	rec := toolCall(t, 1)
+	rec.Call = 7
+	require.NoError(t, s.Record(ctx, rec))
+	require.NoError(t, s.Undelivered(&Undelivered{Call: 7, Session: "s1", Stage: protocol.StageBeforeTool, CallID: "c1", PID: 4711, Reason: "the agent does not read"}))
+	require.NoError(t, s.Undelivered(&Undelivered{Call: 8, Session: "unknown", Stage: protocol.StageBeforeTool}))
 	closeStore(t, s)
 	requireWhole(t, path)
 

@@ -33,6 +33,7 @@ type writer struct {
 
 	*file
 	chain   *chain
+	calls   calls
 	pending []*entry // taken from the queue, not on the disk yet
 	notes   []*entry // hookd's own, to be written before those
 	values  []driver.Value

@@ -84,7 +84,9 @@ func (a *agent) ask(stage protocol.Stage, p *patient, size int, o fault.Orders) 
 	if _, err := a.conn.Write([]byte(line)); err != nil {
 		return err
 	}
+	watch := time.AfterFunc(overdue, func() { a.soak.overdue(stage, p) })
 	answer, err := a.r.ReadBytes('\n')
+	watch.Stop()
 	if err != nil {
 		return err
 	}
@@ -113,6 +115,9 @@ func (a *agent) ask(stage protocol.Stage, p *patient, size int, o fault.Orders) 
 	}
 	return nil
 }
+
+// overdue is when an answer is so late that where it hangs is of interest.
+const overdue = chainTimeout*time.Millisecond + 2*time.Second
 
 // mayBeOff reports whether a hook was perhaps disabled since it had this health.
 func (a *agent) mayBeOff(p *patient, was health) bool {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hookd/hookd/daemon"
@@ -33,8 +34,9 @@ type house struct {
 	process         *os.Process
 	ended           chan struct{} // the daemon's process has
 
-	ask *os.File
-	say *bufio.Reader
+	asking sync.Mutex
+	ask    *os.File
+	say    *bufio.Reader
 
 	keep bool
 }
@@ -206,6 +208,8 @@ func (h *house) restart(name string) (refused bool, err error) {
 // usage is what the daemon uses, which it tells itself when it is asked with "",
 // or with askStacks.
 func (h *house) usage(question string) (u invariant.Usage, err error) {
+	h.asking.Lock()
+	defer h.asking.Unlock()
 	if _, err := h.ask.WriteString(question + "\n"); err != nil {
 		return u, err
 	}

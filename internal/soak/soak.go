@@ -23,7 +23,8 @@ type soak struct {
 	progress io.Writer
 	patients []patient
 	ledger   invariant.Ledger
-	resting  atomic.Bool // the agents do nothing
+	resting  atomic.Bool  // the agents do nothing
+	late     atomic.Int64 // answers that were looked for
 
 	mu            sync.Mutex
 	sick          map[string]bool // hooks with which something is wrong
@@ -76,6 +77,16 @@ func (s *soak) violated(err error) {
 		s.wrong = append(s.wrong, err.Error())
 		fmt.Fprintln(s.progress, "did not hold:", err)
 	}
+}
+
+// overdue tells that an answer is late, and lets the daemon write its stacks into
+// its log. That it was late is found by the ledger.
+func (s *soak) overdue(stage protocol.Stage, p *patient) {
+	if s.late.Add(1) > mostWrongs {
+		return
+	}
+	_, err := s.house.usage(askStacks)
+	fmt.Fprintf(s.progress, "%s: no answer to %s of %s yet; the stacks are in the log (see -keep) %v\n", time.Now().Format(time.TimeOnly), stage, p.name, err)
 }
 
 // healthy notes how long a call took whose hooks were well.

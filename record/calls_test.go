@@ -1,0 +1,51 @@
+package record
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestCalls(t *testing.T) {
+	var c calls
+	require.Nil(t, c.decision(1))
+	c.written(1, 10)
+	c.written(2, 12)
+	require.EqualValues(t, 10, c.decision(1))
+	require.EqualValues(t, 12, c.decision(2))
+	require.Nil(t, c.decision(3))
+	require.Nil(t, c.decision(0), "the number of a call that has none")
+	c.written(2, 13) // at the second attempt
+	require.EqualValues(t, 13, c.decision(2))
+	c.written(1+callsKept, 70_000)
+	require.Nil(t, c.decision(1), "too long ago")
+	require.EqualValues(t, 70_000, c.decision(1+callsKept))
+}
+
+// Of calls that are alike in all that they say, the one whose answer was lost is
+// told from the others, also when it had to be written twice.
+func TestUndeliveredMeansOneCall(t *testing.T) {
+	path, fails := recordPath(t), 1
+	s := openStore(t, Options{Path: path}, faults{commit: func(*conn) error {
+		if fails--; fails == 0 {
+			return errors.New("once")
+		}
+		return nil
+	}})
+	for n := range uint64(5) {
+		rec := toolCall(t, 1)
+		rec.Call = n + 1
+		require.NoError(t, s.Record(t.Context(), rec))
+		if n == 2 {
+			require.NoError(t, s.Undelivered(&Undelivered{Call: n + 1, Session: "s1", Reason: "it has gone"}))
+		}
+	}
+	closeStore(t, s)
+	requireWhole(t, path)
+	var lost []bool
+	for _, d := range decisions(t, openReader(t, path), Filter{}) {
+		lost = append(lost, d.Undelivered)
+	}
+	require.Equal(t, []bool{false, false, true, false, false}, lost)
+}
