@@ -69,8 +69,9 @@ type Options struct {
 	// do what hookd may.
 	Helper *child.Helper
 	// Alone says that this process is hookd and nothing else. It then adopts
-	// what hooks leave behind, and hides its memory from other processes of its
-	// user unless it logs at level debug. Only Linux can do both.
+	// what hooks leave behind, hides its memory from other processes of its user
+	// unless it logs at level debug (only Linux can do both), and decides when the
+	// runtime collects memory and gives it back.
 	Alone bool
 	// Recorder is shown every answer before it is sent, beside the durable record
 	// that the config asks for; nil = none. An error of either makes it a no.
@@ -270,6 +271,9 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	informing, stopInforming := context.WithCancel(serving)
 	defer stopInforming()
 	parts.Go(func() { d.keepInformed(informing) })
+	if d.Alone {
+		parts.Go(func() { giveBack(serving, heapHeld, freeMemory) })
+	}
 	if d.Stdio != nil {
 		parts.Go(func() { stop(d.serveStdio(parent(serving))) })
 	}

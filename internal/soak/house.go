@@ -154,8 +154,18 @@ func (h *house) tail() string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-// call makes one call of the control socket.
+// call makes one call of the control socket, and makes it again as long as hookd
+// says that it can't do that now.
 func (h *house) call(method string, params, result any) error {
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		err := h.callOnce(method, params, result)
+		if e, ok := errors.AsType[*protocol.Error](err); !ok || e.Code != protocol.CodeOverloaded || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (h *house) callOnce(method string, params, result any) error {
 	conn, err := net.Dial("unix", h.control)
 	if err != nil {
 		return err
