@@ -3,24 +3,42 @@ package text
 import (
 	"cmp"
 	"slices"
-	"unicode/utf8"
-
-	ahocorasick "github.com/BobuSumisu/aho-corasick"
 )
 
 // Keywords finds out in one pass which of many lists of words occur in a text.
 // Upper and lower case of ASCII letters are the same.
+//
+// It looks up each three bytes of the text in a small table of how words begin,
+// which almost none of them do. An automaton reads each byte once, but its tables
+// take megabytes for the same words, and the time to fetch them.
 type Keywords struct {
-	trie   *ahocorasick.Trie
-	owners [][]int // by pattern: the lists that it stands in
-	always []int   // lists without words
+	words  []keyword
+	starts [1 << startBits]uint16 // by the hash of its first bytes: a word, from 1; others follow in next
+	short  [256]uint16            // the same of shorter words, by their first byte
+	always []int                  // lists without words
 }
 
-// NewKeywords prepares a search. A list without words occurs in every text.
+// keyword is a word in small letters.
+type keyword struct {
+	text  string
+	start uint32 // its first bytes
+	next  uint16 // the next word in the same place, from 1; 0 = none
+	lists []int  // those that it stands in
+}
+
+const (
+	startBytes = 3
+	startBits  = 12
+)
+
+// startHash is where a word that begins with these bytes is in the table.
+func startHash(start uint32) uint32 { return start * 0x9E3779B1 >> (32 - startBits) }
+
+// NewKeywords prepares a search. A list without words occurs in every text; no
+// word is empty.
 func NewKeywords(lists [][]string) *Keywords {
 	k := &Keywords{}
 	at := map[string]int{}
-	b := ahocorasick.NewTrieBuilder()
 	for i, words := range lists {
 		if len(words) == 0 {
 			k.always = append(k.always, i)
@@ -29,16 +47,29 @@ func NewKeywords(lists [][]string) *Keywords {
 			w = Lower(w)
 			id, known := at[w]
 			if !known {
-				id = len(k.owners)
+				id = len(k.words)
 				at[w] = id
-				k.owners = append(k.owners, nil)
-				b.AddString(w)
+				k.add(w)
 			}
-			k.owners[id] = append(k.owners[id], i)
+			k.words[id].lists = append(k.words[id].lists, i)
 		}
 	}
-	k.trie = b.Build()
 	return k
+}
+
+// add adds a word. There can be no more of them than next can tell apart, which is
+// far beyond what a config file holds.
+func (k *Keywords) add(text string) {
+	w := keyword{text: text}
+	id := uint16(len(k.words) + 1)
+	if len(text) < startBytes {
+		w.next, k.short[text[0]] = k.short[text[0]], id
+	} else {
+		w.start = uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
+		h := startHash(w.start)
+		w.next, k.starts[h] = k.starts[h], id
+	}
+	k.words = append(k.words, w)
 }
 
 // Hit is a list of which a word occurs in a text.
@@ -56,30 +87,62 @@ func (k *Keywords) In(s string) []Hit {
 	for _, list := range k.always {
 		hits = append(hits, Hit{List: list})
 	}
-	k.trie.Walk(lower(s), func(end, n, pattern int64) bool {
-		for _, list := range k.owners[pattern] {
-			at := slices.IndexFunc(hits, func(h Hit) bool { return h.List == list })
-			if at < 0 {
-				at = len(hits)
-				hits = append(hits, Hit{List: list})
+	var last uint32 // the last bytes
+	for i := range len(s) {
+		c := small(s[i])
+		last = (last<<8 | uint32(c)) & (1<<(8*startBytes) - 1)
+		if i >= startBytes-1 {
+			for id := k.starts[startHash(last)]; id != 0; id = k.words[id-1].next {
+				if w := &k.words[id-1]; w.start == last {
+					hits = w.found(hits, s, i+1-startBytes)
+				}
 			}
-			hits[at].Places = append(hits[at].Places, [2]int{int(end - n + 1), int(end + 1)})
 		}
-		return true
-	})
+		for id := k.short[c]; id != 0; id = k.words[id-1].next {
+			hits = k.words[id-1].found(hits, s, i)
+		}
+	}
+	for _, h := range hits {
+		slices.SortFunc(h.Places, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[1], b[1]), cmp.Compare(a[0], b[0])) })
+	}
 	slices.SortFunc(hits, func(a, b Hit) int { return cmp.Compare(a.List, b.List) })
 	return hits
 }
 
-// Lower returns s with small ASCII letters. Its places stay what they are.
-func Lower(s string) string { return string(lower(s)) }
-
-func lower(s string) []byte {
-	b := []byte(s)
-	for i, c := range b {
-		if c < utf8.RuneSelf && 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
+// found adds a hit when the word stands in s at this place.
+func (w *keyword) found(hits []Hit, s string, from int) []Hit {
+	if len(s)-from < len(w.text) {
+		return hits
+	}
+	for i := range len(w.text) {
+		if small(s[from+i]) != w.text[i] {
+			return hits
 		}
 	}
-	return b
+	for _, list := range w.lists {
+		at := slices.IndexFunc(hits, func(h Hit) bool { return h.List == list })
+		if at < 0 {
+			at = len(hits)
+			hits = append(hits, Hit{List: list})
+		}
+		hits[at].Places = append(hits[at].Places, [2]int{from, from + len(w.text)})
+	}
+	return hits
+}
+
+// small returns an ASCII letter as a small one.
+func small(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// Lower returns s with small ASCII letters. Its places stay what they are.
+func Lower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		b[i] = small(c)
+	}
+	return string(b)
 }
