@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const idleConnections = 500
@@ -31,11 +33,11 @@ func memory(r *run) ([]Row, error) {
 	if err := work.some(r.ctx, 2000); err != nil {
 		return nil, err
 	}
-	idle, err := h.kibibytes("VmRSS")
+	perConnection, err := h.perConnection()
 	if err != nil {
 		return nil, err
 	}
-	perConnection, err := h.perConnection(idle)
+	idle, err := h.idle(r)
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +80,29 @@ func (r *run) idleRecording() (float64, error) {
 	if err := work.some(r.ctx, 2000); err != nil {
 		return 0, err
 	}
-	return h.kibibytes("VmRSS")
+	return h.idle(r)
+}
+
+// idleAfter is when a daemon that nobody asks has given back what it does not need.
+const idleAfter = 5 * time.Second
+
+// idle is the memory of a daemon that has had nothing to do for a while.
+func (h *house) idle(r *run) (float64, error) {
+	select {
+	case <-time.After(idleAfter):
+		return h.kibibytes("VmRSS")
+	case <-r.ctx.Done():
+		return 0, context.Cause(r.ctx)
+	}
 }
 
 // perConnection is what connections cost that asked once and are idle now.
-func (h *house) perConnection(idle float64) (float64, error) {
+func (h *house) perConnection() (float64, error) {
 	line := toolLine("bash")
+	before, err := h.kibibytes("VmRSS")
+	if err != nil {
+		return 0, err
+	}
 	for range idleConnections {
 		c, err := h.dial()
 		if err != nil {
@@ -95,7 +114,7 @@ func (h *house) perConnection(idle float64) (float64, error) {
 		}
 	}
 	now, err := h.kibibytes("VmRSS")
-	return max(now-idle, 0) / idleConnections, err
+	return max(now-before, 0) / idleConnections, err
 }
 
 // kibibytes reads a line of the daemon's /proc/PID/status.

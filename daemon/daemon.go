@@ -272,7 +272,7 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	defer stopInforming()
 	parts.Go(func() { d.keepInformed(informing) })
 	if d.Alone {
-		parts.Go(func() { giveBack(serving, heapHeld, freeMemory) })
+		parts.Go(func() { giveBack(serving, heapHeld, freeMemory, forgetStart) })
 	}
 	if d.Stdio != nil {
 		parts.Go(func() { stop(d.serveStdio(parent(serving))) })

@@ -12,13 +12,14 @@ const (
 	memoryLook = 2 * time.Second
 	// memorySlack is how many bytes more than after the last time must be held:
 	// less is not worth a collection.
-	memorySlack = 16 << 20
+	memorySlack = 4 << 20
 )
 
 // giveBack gives memory that a burst has left behind back to the system, until
 // ctx ends. The collector would do so at the next collection, which in a daemon
-// that nobody asks comes two minutes later, or when as much is needed again.
-func giveBack(ctx context.Context, held func() (bytes, collections uint64), free func()) {
+// that nobody asks comes two minutes later, or when as much is needed again. The
+// first burst is the start, after which forget is called once too.
+func giveBack(ctx context.Context, held func() (bytes, collections uint64), free, forget func()) {
 	tick := time.NewTicker(memoryLook)
 	defer tick.Stop()
 	var kept, last uint64 // what was held after the last time; collections at the last look
@@ -35,6 +36,9 @@ func giveBack(ctx context.Context, held func() (bytes, collections uint64), free
 			continue
 		}
 		free()
+		if kept == 0 {
+			forget()
+		}
 		kept, last = held()
 	}
 }
@@ -45,6 +49,7 @@ func heapHeld() (bytes, collections uint64) {
 	samples := []metrics.Sample{
 		{Name: "/gc/cycles/total:gc-cycles"},
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
 	}
 	metrics.Read(samples)
 	for _, s := range samples[1:] {

@@ -13,7 +13,7 @@ func TestGiveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var bytes, collections uint64 = 10 << 20, 3
-		frees := 0
+		frees, forgotten := 0, 0
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -21,7 +21,7 @@ func TestGiveBack(t *testing.T) {
 				frees++
 				collections++
 				bytes = 6 << 20
-			})
+			}, func() { forgotten++ })
 		}()
 		after := func(looks, want int, why string) {
 			t.Helper()
@@ -41,6 +41,7 @@ func TestGiveBack(t *testing.T) {
 		}
 		after(1, 2, "the burst is over")
 		after(5, 2, "nothing more")
+		require.Equal(t, 1, forgotten, "there is one start")
 		cancel()
 		<-done
 	})

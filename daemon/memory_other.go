@@ -1,0 +1,6 @@
+//go:build !linux
+
+package daemon
+
+// forgetStart does nothing here.
+func forgetStart() {}
