@@ -30,7 +30,7 @@ func memory(r *run) ([]Row, error) {
 	}
 	defer stop()
 	// So much that the heap has the size at which it is collected.
-	if err := work.some(r.ctx, 2000); err != nil {
+	if err := work.some(r.ctx, 20_000); err != nil {
 		return nil, err
 	}
 	perConnection, err := h.perConnection()

@@ -25,7 +25,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -147,11 +147,6 @@ type daemon struct {
 	denied  atomic.Int64 // connections of others
 }
 
-// gcPercent is how much hookd's heap, which is small, may grow between two
-// collections. The default makes a daemon that is asked a lot collect it a
-// hundred times a second.
-const gcPercent = 200
-
 // Run serves until ctx ends, shuts down in order, and returns nil; or returns
 // why it could not start or go on.
 func Run(ctx context.Context, o Options) error {
@@ -168,7 +163,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	d.takers = d.newTakers()
 	if d.Alone && o.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+		defer runtime.KeepAlive(ballast())
 	}
 	var err error
 	if d.registry, err = mount.NewRegistry(slices.Concat(shipped(o.Stderr, func() *child.Spawner { return d.spawner }, d.takers), d.people.builtins(), d.book.builtins(), o.Builtins)...); err != nil {

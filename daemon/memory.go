@@ -15,6 +15,17 @@ const (
 	memorySlack = 4 << 20
 )
 
+// ballastSize is of the part of the heap that is never used.
+const ballastSize = 24 << 20
+
+// ballast is for as long as hookd runs. The heap may double between two
+// collections, and hookd's is so small that it would be collected ten times and
+// more a second when a lot is asked. With the ballast it may grow by as much and
+// what lives, however much that is. It is never touched, so the system has no memory
+// of it. (A soft limit in its place would make the collector run all the time when
+// more than that lives.)
+func ballast() []byte { return make([]byte, ballastSize) }
+
 // giveBack gives memory that a burst has left behind back to the system, until
 // ctx ends. The collector would do so at the next collection, which in a daemon
 // that nobody asks comes two minutes later, or when as much is needed again. The
