@@ -114,6 +114,7 @@ type run struct {
 	subject protocol.Object // as the hooks made it
 	tool    string          // in subject; "" where there is none
 	version int             // counts the changes of subject
+	digest  string          // of the call with the subject at the end; "" = not computed
 	state   protocol.Object
 	turns   []seen
 	started time.Time
@@ -201,6 +202,7 @@ func (r *run) intercept(ctx context.Context, limit, approval clock) {
 		return
 	}
 	digest := r.finalRequest().Digest()
+	r.digest = digest
 	if !r.base.DryRun {
 		r.caller.asked.remember(digest, r.asked, r.why, r.m.now())
 	}
@@ -648,7 +650,7 @@ func (r *run) finish(ctx context.Context) (*protocol.Result, error) {
 	r.trim()
 	took := r.m.now().Sub(r.started)
 	if r.m.recorder != nil {
-		rec := &Record{Call: r.call, Caller: r.caller, Request: r.base, Final: r.subject, Result: res, Started: r.started, Duration: took, Err: r.cancelled}
+		rec := &Record{Call: r.call, Caller: r.caller, Request: r.base, Final: r.subject, Digest: r.digest, Result: res, Started: r.started, Duration: took, Err: r.cancelled}
 		if err := r.m.recorder.Record(ctx, rec); err != nil && r.cancelled == nil {
 			r.denyUnrecorded(err)
 		}

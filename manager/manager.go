@@ -69,15 +69,17 @@ type Recorder interface {
 	Record(ctx context.Context, rec *Record) error
 }
 
-// Record is one call with its answer. It is valid during the call of
-// [Recorder.Record] only, and read-only.
+// Record is one call with its answer. It is read-only, and valid during the call of
+// [Recorder.Record] only, but for Request and Final, which never change.
 type Record struct {
 	// Call is [Plan.Call].
 	Call    uint64
 	Caller  *Caller
 	Request *protocol.Request
-	// Final is the subject after all changes.
+	// Final is the subject after all changes, Digest the [protocol.Request.Digest]
+	// of the call with it where that is known; "" = it has to be computed.
 	Final    protocol.Object
+	Digest   string
 	Result   *protocol.Result
 	Started  time.Time
 	Duration time.Duration

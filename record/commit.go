@@ -170,8 +170,9 @@ func (w *writer) insert(h head, t *table, at time.Time, row []driver.Value) (hea
 		return h, err
 	}
 	next := head{seq: uint64(seq), hash: c.sum()}
-	w.args = append(append(w.args[:0], seq, micros, next.hash[:]), row...)
-	if _, err := w.conn.exec(t.insert, w.args...); err != nil {
+	sql, args := t.insertFor(row, append(w.args[:0], seq, micros, next.hash[:]))
+	w.args = args
+	if _, err := w.conn.exec(sql, args...); err != nil {
 		return h, err
 	}
 	return next, nil

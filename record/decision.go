@@ -22,6 +22,8 @@ type decision struct {
 	call       uint64
 	buf        []byte // params, then the final subject when it is another
 	paramsEnd  int
+	asked      *protocol.Request // nil = to be read from buf, which is long
+	digest     string            // of what was judged last; "" = to be computed
 	agent      string
 	session    string
 	pid, uid   int
@@ -46,12 +48,20 @@ type decision struct {
 // maxPooled is how large a buffer may be that is kept for the next call.
 const maxPooled = 64 << 10
 
+// keptAsked is how long a request may be that is kept beside its copy, which saves
+// reading it again.
+const keptAsked = 8 << 10
+
 // copyOf takes over what a record holds.
 func (d *decision) copyOf(rec *manager.Record, beforeAfter bool) {
 	req, res := rec.Request, rec.Result
 	d.call = rec.Call
 	d.buf = appendParams(d.buf[:0], req)
 	d.paramsEnd = len(d.buf)
+	d.asked, d.digest = nil, rec.Digest
+	if len(d.buf) <= keptAsked {
+		d.asked = req
+	}
 	if res.Subject != nil || !sameObject(rec.Final, req.Subject) {
 		d.buf = rec.Final.AppendJSON(d.buf)
 	}
@@ -111,6 +121,7 @@ func (d *decision) clear() {
 	if cap(d.buf) > maxPooled {
 		d.buf = nil
 	}
+	d.asked = nil
 	clear(d.trail)
 	clear(d.degraded)
 	clear(d.warnings)
@@ -189,7 +200,7 @@ func (w *writer) columns(d *decision, unrecorded error) []driver.Value {
 	pid, uid := peer(d.pid, d.uid)
 	v := w.values[:0]
 	v = append(v, id(session), id(agent), w.text(req.MetaString("user_id")), id(req.MetaString("model")), id(req.MetaString("cwd")), pid, uid,
-		string(d.stage.Name), id(final.Tool()), id(req.CallID), textOrNull(digest(final)),
+		string(d.stage.Name), id(final.Tool()), id(req.CallID), d.digestOf(final),
 		string(action), w.text(reason), textOrNull(d.decidedBy), w.text(d.permission))
 	if d.approved {
 		v = append(v, flag(d.approval.Approved), w.text(d.approval.Reason), w.text(d.approval.By))
@@ -207,10 +218,12 @@ func (w *writer) columns(d *decision, unrecorded error) []driver.Value {
 // request reads the params back, and returns the request as it was asked and as
 // the hooks made it. What was read once before can be read again.
 func (d *decision) request() (asked, final *protocol.Request) {
-	asked = &protocol.Request{Stage: d.stage}
-	if obj, err := protocol.ParseObject(d.buf[:d.paramsEnd:d.paramsEnd]); err == nil {
-		if req, refused := protocol.DecodeRequest(d.stage, obj); refused == nil {
-			asked = req
+	if asked = d.asked; asked == nil {
+		asked = &protocol.Request{Stage: d.stage}
+		if obj, err := protocol.ParseObject(d.buf[:d.paramsEnd:d.paramsEnd]); err == nil {
+			if req, refused := protocol.DecodeRequest(d.stage, obj); refused == nil {
+				asked = req
+			}
 		}
 	}
 	if d.paramsEnd == len(d.buf) {
@@ -221,6 +234,14 @@ func (d *decision) request() (asked, final *protocol.Request) {
 		made.Subject = obj
 	}
 	return asked, &made
+}
+
+// digestOf is the digest of what was judged last.
+func (d *decision) digestOf(final *protocol.Request) string {
+	if d.digest == "" {
+		d.digest = digest(final)
+	}
+	return d.digest
 }
 
 // changes says which members hooks changed: of the subject, or of the object

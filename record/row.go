@@ -54,11 +54,15 @@ func (w *writer) mask(v jsontext.Value) jsontext.Value {
 	if w.opts.Mask == nil {
 		return v
 	}
-	if v = w.opts.Mask(v); !v.IsValid() {
+	out := w.opts.Mask(v)
+	if !same(out, v) && !out.IsValid() {
 		return protocol.Quote(masked)
 	}
-	return v
+	return out
 }
+
+// same reports whether two values are the same memory.
+func same(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
 // json is for values beside the params.
 func (w *writer) json(v jsontext.Value) driver.Value {
@@ -84,14 +88,14 @@ func (w *writer) json(v jsontext.Value) driver.Value {
 // masked, and their length when something was left out.
 func (w *writer) maskParams(v jsontext.Value) (kept driver.Value, hidden bool, cut driver.Value) {
 	out := MaskSecrets(v)
-	hidden = len(out) != len(v) || len(out) > 0 && &out[0] != &v[0]
+	hidden = !same(out, v)
 	// The mask sees more than is kept: what the first cut goes through is gone
 	// before the second.
 	out, short := shrink(out, 2*w.opts.MaxParams)
 	if w.opts.Mask != nil {
 		before := out
 		out = w.mask(out)
-		hidden = hidden || !protocol.SameValue(before, out)
+		hidden = hidden || !same(before, out) && !protocol.SameValue(before, out)
 	}
 	if short {
 		out = dropEdges(out)

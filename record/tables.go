@@ -43,6 +43,42 @@ type table struct {
 	name    string
 	columns []string // after seq, time and hash, in the order of the file
 	insert  string
+	short   map[uint64]string // the same for rows in which only these columns are not NULL; the writer's
+}
+
+// maxShort is how many kinds of rows get an insert of their own.
+const maxShort = 128
+
+// insertFor returns an insert for the values that are not NULL, of which most rows
+// have few, and appends these to args. To bind a NULL takes SQLite as long as to
+// bind a number.
+func (t *table) insertFor(row, args []driver.Value) (string, []driver.Value) {
+	var set uint64
+	for i, v := range row {
+		if v != nil {
+			set |= 1 << i
+		}
+	}
+	sql, known := t.short[set]
+	if !known {
+		if len(t.short) >= maxShort {
+			return t.insert, append(args, row...)
+		}
+		var columns []string
+		for i, name := range t.columns {
+			if row[i] != nil {
+				columns = append(columns, name)
+			}
+		}
+		sql = insertInto(t.name, columns)
+		t.short[set] = sql
+	}
+	for _, v := range row {
+		if v != nil {
+			args = append(args, v)
+		}
+	}
+	return sql, args
 }
 
 // tables are the kinds there are. There is one set per store.
@@ -79,10 +115,14 @@ func (t *tables) all() []*table {
 }
 
 func newTable(name, columns string) *table {
-	t := &table{name: name, columns: strings.Fields(columns)}
-	t.insert = "INSERT INTO " + name + " (seq, time, hash, " + strings.Join(t.columns, ", ") + ") VALUES (?, ?, ?" +
-		strings.Repeat(", ?", len(t.columns)) + ")"
+	t := &table{name: name, columns: strings.Fields(columns), short: map[uint64]string{}}
+	t.insert = insertInto(name, t.columns)
 	return t
+}
+
+func insertInto(table string, columns []string) string {
+	return "INSERT INTO " + table + " (" + strings.Join(append([]string{"seq", "time", "hash"}, columns...), ", ") + ") VALUES (?, ?, ?" +
+		strings.Repeat(", ?", len(columns)) + ")"
 }
 
 // What is absent is NULL in the file. These turn zero values into it.

@@ -60,6 +60,9 @@ func rules() []string {
 	return []string{"rm -rf /", "mkfs.", "dd if=/dev/zero", "chmod -R 777 /", "curl http://", "> /dev/sda"}
 }
 
+// Quick implements [hook.Quick]: looking for six texts takes a microsecond.
+func (six) Quick() {}
+
 // Intercept implements [hook.Interceptor].
 func (six) Intercept(_ context.Context, req *protocol.Request) (protocol.Decision, error) {
 	arguments, err := protocol.ParseObject(req.Subject.Get("arguments"))

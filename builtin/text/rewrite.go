@@ -67,6 +67,7 @@ type rewriter struct {
 	keep     Keep
 	path     []string // of the value that is read
 	embedded int
+	broken   bool // what was to be read is no JSON
 }
 
 // scope is an object or array that the rewriter is in.
@@ -137,7 +138,7 @@ func (r *rewriter) values(src []byte) (out []byte, changed bool) {
 
 // stop leaves everything as it was.
 func (r *rewriter) stop(src []byte, base int) ([]byte, bool) {
-	r.path = r.path[:base]
+	r.path, r.broken = r.path[:base], true
 	return src, false
 }
 
