@@ -55,8 +55,12 @@ func parse(line []byte, maxDepth int) (envelope, error) {
 		return envelope{}, errors.New(`a carriage return between tokens: a line ends with \n, and may hold no other line end`)
 	}
 	p := parsers.Get().(*parser)
-	p.reset(line)
-	e, err := p.envelope(line)
+	e, usual := p.usual(line)
+	var err error
+	if !usual {
+		p.reset(line)
+		e, err = p.envelope(line)
+	}
 	p.reset(nil) // don't keep the line
 	parsers.Put(p)
 	if err != nil {

@@ -46,6 +46,11 @@ func FuzzEnvelope(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,{"b":"c\n"}],"d":1e5}}`,
 		`{"params" : { } ,"method":"$/cancelRequest","jsonrpc":"2.0"}`,
 		`{"jsonrpc":"2.0","id":"x","result":null}`,
+		`{"jsonrpc":"2.0","id":7,"method":"hook.before_tool","params":{"tool":"bash","arguments":{"command":"ls"}}}`,
+		`{"jsonrpc":"2.0","id":7,"result":{"action":"continue"}}`, `{"jsonrpc":"2.0","id":7,"result":3}`,
+		`{"jsonrpc":"2.0","method":"hook.event","params":{"kind":"x"}}`,
+		`{"jsonrpc":"2.0","id":7,"result":{}},"result":{}}`, `{"jsonrpc":"2.0","id":7,"method":"m","params":{}},"id":8}`,
+		`{"jsonrpc":"2.0","id":07,"result":{}}`, `{"jsonrpc":"2.0","id":9007199254740993,"result":{}}`,
 		`{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no","data":[]}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{"a":1,"a":2}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{},"error":{}}`,
@@ -65,6 +70,13 @@ func FuzzEnvelope(f *testing.F) {
 		whole := bytes.Clone(line)
 		e, err := parse(line, 20)
 		require.Equal(t, whole, line, "a line is never written to")
+		quick, slow := new(parser), new(parser)
+		if was, usual := quick.usual(line); usual && protocol.CheckDepth(line, 20) == nil && bytes.IndexByte(line, '\r') < 0 {
+			slow.reset(line)
+			is, wrong := slow.envelope(line)
+			require.NoError(t, wrong)
+			require.Equal(t, is, was)
+		}
 		g := peek(line)
 		if err != nil {
 			if bytes.IndexByte(line, '\r') < 0 { // which is fine in JSON, and not in a line
