@@ -46,6 +46,7 @@ func (g *Generation) publish(m *HookManager, ev *protocol.Event, agent string) {
 			if ev.Time.IsZero() {
 				ev.Time = m.now().UTC()
 			}
+			ev.Freeze()
 		}
 	}
 	for _, mb := range g.observers {

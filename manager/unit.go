@@ -204,13 +204,16 @@ func (o *observer) waiting(batch []queuedEvent) []queuedEvent {
 // that can tells.
 func (o *observer) deliver(r *hook.Registration, batch []queuedEvent) {
 	events := make([]*hook.Event, 0, len(batch))
+	made := make([]hook.Event, len(batch))
 	bytes := int64(0)
 	for _, ev := range batch {
 		o.stats.queued.Add(-1)
 		bytes += int64(len(ev.Payload))
 		o.lost += ev.missed
 		if r.If == nil || meansEvent(r, ev.Event) {
-			events = append(events, &hook.Event{Event: ev.Event, Seq: o.seq + uint64(len(events)) + 1, Missed: o.lost})
+			next := &made[len(events)]
+			*next = hook.Event{Event: ev.Event, Seq: o.seq + uint64(len(events)) + 1, Missed: o.lost}
+			events = append(events, next)
 			o.lost = 0
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -112,7 +113,15 @@ type Event struct {
 	ID string
 	// Extra holds params that hookd does not know, kept and passed on.
 	Extra Object
+
+	frozen bool
+	shared atomic.Pointer[[]byte] // of a frozen event: what is the same for all observers
 }
+
+// Freeze says that the event does not change any more, so that what is the same for
+// all observers needs to be encoded once only. It comes before anybody else sees the
+// event.
+func (e *Event) Freeze() { e.frozen = true }
 
 // DecodeEvent reads the params of [MethodEvent]. What only hookd may set
 // (source, id, seq, missed) is ignored; other unknown params are kept.
@@ -179,6 +188,26 @@ func severities() []string { return []string{"debug", "info", "warn", "error"} }
 // AppendJSON appends the event for one observer: seq counts what this observer
 // was sent, missed how many it lost before this one.
 func (e *Event) AppendJSON(b []byte, seq, missed uint64) []byte {
+	if e.frozen {
+		shared := e.shared.Load()
+		if shared == nil { // perhaps to several at once, who encode the same
+			shared = new(e.appendShared(make([]byte, 0, 256+len(e.Payload))))
+			e.shared.Store(shared)
+		}
+		b = append(slices.Grow(b, len(*shared)+64), *shared...)
+	} else {
+		b = e.appendShared(b)
+	}
+	b = append(b, `,"seq":`...)
+	b = strconv.AppendUint(b, seq, 10)
+	b = append(b, `,"missed":`...)
+	b = strconv.AppendUint(b, missed, 10)
+	return append(b, '}')
+}
+
+// appendShared appends what is the same for all observers, and leaves the object
+// open.
+func (e *Event) appendShared(b []byte) []byte {
 	b = append(b, `{"kind":`...)
 	b = AppendString(b, e.Kind)
 	if e.Meta != nil {
@@ -195,11 +224,7 @@ func (e *Event) AppendJSON(b []byte, seq, missed uint64) []byte {
 	for _, m := range e.Extra {
 		b = appendValueMember(b, m.Name, m.Value)
 	}
-	b = append(b, `,"seq":`...)
-	b = strconv.AppendUint(b, seq, 10)
-	b = append(b, `,"missed":`...)
-	b = strconv.AppendUint(b, missed, 10)
-	return append(b, '}')
+	return b
 }
 
 // Subscription is a checked pattern for event kinds: an exact name, a glob

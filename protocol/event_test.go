@@ -182,3 +182,17 @@ func TestParseSubscriptionPicoclaw(t *testing.T) {
 		}
 	}
 }
+
+func TestFrozenEventsReadTheSame(t *testing.T) {
+	params, err := DecodeObject([]byte(`{"kind":"tool_exec_end","meta":{"a":1},"payload":{"tool":"bash"},"severity":"warn","x":[1]}`), 0)
+	require.NoError(t, err)
+	ev, bad := DecodeEvent(params)
+	require.Nil(t, bad)
+	ev.ID = "7"
+	first, second := ev.AppendJSON(nil, 1, 0), ev.AppendJSON([]byte("["), 2, 3)
+	ev.Freeze()
+	for range 2 {
+		require.Equal(t, string(first), string(ev.AppendJSON(nil, 1, 0)))
+		require.Equal(t, string(second), string(ev.AppendJSON([]byte("["), 2, 3)))
+	}
+}

@@ -73,6 +73,13 @@ func (m *message) encodeRequest(id ID, method string, params []byte) {
 
 // encodeNotifications makes the lines of several notifications.
 func (m *message) encodeNotifications(method string, params [][]byte) {
+	if len(params) > 1 {
+		size := 0
+		for _, p := range params {
+			size += 64 + len(method) + len(p)
+		}
+		m.head = make([]byte, 0, size)
+	}
 	for _, p := range params {
 		if m.body != nil { // only the last one may stand apart
 			m.head, m.body = append(append(m.head, m.body...), closing...), nil
