@@ -113,7 +113,7 @@ func TestNotification(t *testing.T) {
 		begin := time.Now()
 		for range 3 {
 			a := &asked{done: make(chan struct{})}
-			ctx, cancel := context.WithCancelCause(WithAgent(t.Context(), Agent{PID: 7, UID: 1000}))
+			ctx, cancel := context.WithCancelCause(WithAgent(t.Context(), &Agent{PID: 7, UID: 1000}))
 			a.cancel = cancel
 			go func() { defer close(a.done); a.answer, a.err = h.Approve(ctx, request(t, push)) }()
 			calls = append(calls, a)

@@ -72,7 +72,7 @@ func ask(t testing.TB, d *Desk, req *protocol.Request) *asked {
 
 func askFrom(ctx context.Context, d *Desk, req *protocol.Request) *asked {
 	a := &asked{done: make(chan struct{})}
-	ctx, a.cancel = context.WithCancelCause(WithAgent(ctx, Agent{PID: 7, UID: 1000}))
+	ctx, a.cancel = context.WithCancelCause(WithAgent(ctx, &Agent{PID: 7, UID: 1000}))
 	go func() {
 		defer close(a.done)
 		a.answer, a.err = d.Ask(ctx, req, nil)

@@ -83,7 +83,7 @@ func TestRuleOfAnotherUserDoesNotCount(t *testing.T) {
 	rule(t, d, request(t, push), Answer{Approve: true, Scope: Always, By: ann})
 	for uid, asks := range map[int]bool{1000: false, 1001: true, 0: true} {
 		before := d.Stats().Opened
-		ctx, cancel := context.WithTimeout(WithAgent(t.Context(), Agent{PID: 8, UID: uid}), 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(WithAgent(t.Context(), &Agent{PID: 8, UID: uid}), 10*time.Millisecond)
 		_, err := d.Ask(ctx, request(t, push), nil)
 		cancel()
 		require.Equal(t, asks, err != nil, uid)

@@ -41,14 +41,15 @@ type Agent struct{ PID, UID int }
 
 type agentKey struct{}
 
-// WithAgent returns a context that tells the desk whose call it is.
-func WithAgent(ctx context.Context, a Agent) context.Context {
+// WithAgent returns a context that tells the desk whose call it is. The agent must not
+// change.
+func WithAgent(ctx context.Context, a *Agent) context.Context {
 	return context.WithValue(ctx, agentKey{}, a)
 }
 
 func agentOf(ctx context.Context) Agent {
-	if a, ok := ctx.Value(agentKey{}).(Agent); ok {
-		return a
+	if a, ok := ctx.Value(agentKey{}).(*Agent); ok {
+		return *a
 	}
 	return Agent{PID: -1, UID: -1}
 }

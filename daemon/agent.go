@@ -154,6 +154,7 @@ func (s *session) stage(stage *protocol.StageInfo, r *rpc.Request) rpc.Work {
 	if bad != nil {
 		return rpc.Work{Inline: true, Run: func(context.Context) ([]byte, error) { return host.Refusal(stage, bad) }}
 	}
+	req.Size = r.Size
 	plan := s.d.manager.Plan(s.caller, req)
 	return rpc.Work{
 		Inline: plan.Inline,
@@ -237,6 +238,9 @@ func (s *session) hello(r *rpc.Request) rpc.Work {
 }
 
 func (s *session) saw(what string) {
-	s.lastEvent.Store(&what)
+	if last := s.lastEvent.Load(); last == nil || *last != what { // most agents do the same again and again
+		kept := what
+		s.lastEvent.Store(&kept)
+	}
 	s.lastAt.Store(time.Now().UnixMilli())
 }

@@ -162,7 +162,7 @@ func Run(ctx context.Context, o Options) error {
 		mounted: map[*mount.Mounted]struct{}{}, people: &people{}, book: newBook(),
 	}
 	d.takers = d.newTakers()
-	if d.Alone && o.Getenv("GOGC") == "" {
+	if d.Alone && o.Getenv("GOGC") == "" && o.Getenv("GOMEMLIMIT") == "" {
 		defer runtime.KeepAlive(ballast())
 	}
 	var err error
@@ -267,7 +267,7 @@ func (d *daemon) run(ctx context.Context, cfg *config.Config) (err error) {
 	defer stopInforming()
 	parts.Go(func() { d.keepInformed(informing) })
 	if d.Alone {
-		parts.Go(func() { giveBack(serving, heapHeld, freeMemory, forgetStart) })
+		parts.Go(func() { giveBack(serving, lookAtHeap, freeMemory, forgetStart) })
 	}
 	if d.Stdio != nil {
 		parts.Go(func() { stop(d.serveStdio(parent(serving))) })

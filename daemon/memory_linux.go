@@ -37,14 +37,24 @@ func unchanged(smaps []byte, path string) (parts [][]byte) {
 	var part []byte
 	for lines := bufio.NewScanner(bytes.NewReader(smaps)); lines.Scan(); {
 		words := strings.Fields(lines.Text())
+		if len(words) < 2 {
+			continue
+		}
 		if len(words) >= 6 && strings.HasPrefix(words[1], "r") { // from-to rights offset device inode path
 			part = nil
 			if !strings.Contains(words[1], "w") && strings.HasSuffix(lines.Text(), " "+path) {
 				part = memoryAt(words[0])
 			}
 		}
-		if part != nil && words[0] == "Anonymous:" && words[1] == "0" {
-			parts = append(parts, part)
+		switch {
+		case part == nil:
+		case words[0] == "Anonymous:" && words[1] != "0": // changed, and in memory
+			part = nil
+		case words[0] == "Swap:": // comes later
+			if words[1] == "0" { // else changed, and written away
+				parts = append(parts, part)
+			}
+			part = nil
 		}
 	}
 	return parts

@@ -45,19 +45,29 @@ func TestUnchanged(t *testing.T) {
 	const smaps = `00400000-00401000 r-xp 00000000 fe:00 42                            /opt/the hookd
 Size:                  4 kB
 Anonymous:             0 kB
+Swap:                  0 kB
 VmFlags: rd ex mr mw me
 00401000-00402000 r--p 00001000 fe:00 42                            /opt/the hookd
 Anonymous:             4 kB
+Swap:                  0 kB
 00402000-00403000 rw-p 00002000 fe:00 42                            /opt/the hookd
 Anonymous:             0 kB
+Swap:                  0 kB
 00403000-00405000 r--p 00003000 fe:00 42                            /opt/the hookd
 Anonymous:             0 kB
+Swap:                  0 kB
+00407000-00409000 r--p 00005000 fe:00 42                            /opt/the hookd
+Anonymous:             0 kB
+Swap:                  4 kB
 00405000-00406000 r--p 00003000 fe:00 43                            /opt/another
 Anonymous:             0 kB
+Swap:                  0 kB
 00406000-00407000 r--p 00000000 00:00 0
 Anonymous:             0 kB
+Swap:                  0 kB
 ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
 Anonymous:             0 kB
+Swap:                  0 kB
 `
 	var sizes []int
 	for _, part := range unchanged([]byte(smaps), "/opt/the hookd") {

@@ -12,33 +12,40 @@ import (
 func TestGiveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		var bytes, collections uint64 = 10 << 20, 3
+		h := heap{held: 10 << 20, allocated: 12 << 20, collections: 3}
 		frees, forgotten := 0, 0
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			giveBack(ctx, func() (uint64, uint64) { return bytes, collections }, func() {
+			giveBack(ctx, func() heap { return h }, func() {
 				frees++
-				collections++
-				bytes = 6 << 20
+				h.collections++
+				h.held = 6 << 20
 			}, func() { forgotten++ })
 		}()
+		synctest.Wait()
 		after := func(looks, want int, why string) {
 			t.Helper()
 			time.Sleep(time.Duration(looks) * memoryLook)
 			synctest.Wait()
 			require.Equal(t, want, frees, why)
 		}
-		after(1, 0, "the first look only counts collections")
+		h.allocated += memoryIdle
+		after(1, 0, "it is still starting")
 		after(1, 1, "what the start has left")
 		after(5, 1, "nothing has changed")
-		bytes += memorySlack - 1
+		h.held += memorySlack - 1
 		after(3, 1, "not worth it")
-		bytes += 80 << 20
+		h.held += 80 << 20
 		for range 3 {
-			collections++
+			h.collections++
 			after(1, 1, "the collector is at it")
 		}
+		for range 5 {
+			h.allocated += memoryIdle
+			after(1, 1, "a steady load, between two collections")
+		}
+		h.allocated += memoryIdle - 1
 		after(1, 2, "the burst is over")
 		after(5, 2, "nothing more")
 		require.Equal(t, 1, forgotten, "there is one start")
@@ -48,19 +55,20 @@ func TestGiveBack(t *testing.T) {
 }
 
 // The figures mean what they are taken for.
-func TestHeapHeld(t *testing.T) {
+func TestLookAtHeap(t *testing.T) {
 	freeMemory()
-	before, collections := heapHeld()
-	require.Positive(t, before)
+	before := lookAtHeap()
+	require.Positive(t, before.held)
 	burst := make([]byte, 64<<20)
 	for i := range burst {
 		burst[i] = 1
 	}
-	during, _ := heapHeld()
-	require.Greater(t, during, before+48<<20, "of a heap of %d", before)
+	during := lookAtHeap()
+	require.Greater(t, during.held, before.held+48<<20)
+	require.GreaterOrEqual(t, during.allocated, before.allocated+64<<20)
 	burst[0] = 2
 	freeMemory()
-	after, later := heapHeld()
-	require.Less(t, after, during-32<<20)
-	require.Greater(t, later, collections)
+	after := lookAtHeap()
+	require.Less(t, after.held, during.held-32<<20)
+	require.Greater(t, after.collections, before.collections)
 }

@@ -121,7 +121,7 @@ func (d *daemon) knowing(o rpc.ServerOptions) rpc.ServerOptions {
 	open := o.Open
 	o.Open = func(c *rpc.Conn) rpc.Options {
 		peer := open(c)
-		peer.Handler = &asker{peer.Handler, approval.Agent{PID: c.Creds.PID, UID: c.Creds.UID}}
+		peer.Handler = &asker{peer.Handler, &approval.Agent{PID: c.Creds.PID, UID: c.Creds.UID}}
 		return peer
 	}
 	return o
@@ -129,13 +129,13 @@ func (d *daemon) knowing(o rpc.ServerOptions) rpc.ServerOptions {
 
 // parent is the agent of a hookd on stdio: the process that has started it.
 func parent(ctx context.Context) context.Context {
-	return approval.WithAgent(ctx, approval.Agent{PID: os.Getppid(), UID: os.Getuid()})
+	return approval.WithAgent(ctx, &approval.Agent{PID: os.Getppid(), UID: os.Getuid()})
 }
 
 // asker hands requests on and says whose they are.
 type asker struct {
 	rpc.Handler
-	agent approval.Agent
+	agent *approval.Agent
 }
 
 // Accept implements [rpc.Handler].

@@ -15,7 +15,8 @@ import (
 	"github.com/hookd/hookd/protocol"
 )
 
-// Plan is a call that is about to run. It is used once.
+// Plan is a call that is about to run. It is used once. The request must not change
+// any more, also after the answer: a recorder may keep it.
 type Plan struct {
 	m      *HookManager
 	gen    *Generation
@@ -259,7 +260,7 @@ func (r *run) holds(mb *member) bool {
 		}
 	}
 	if r.meta == nil {
-		r.meta = r.caller.fillMeta(r.base.Meta, r.gen.Number)
+		r.meta = r.caller.fillMeta(r.base.Meta, r.gen.number)
 		r.state = r.base.State
 	}
 	req := *r.finalRequest()
@@ -293,7 +294,7 @@ func (r *run) finalRequest() *protocol.Request {
 // with what hookd knows, and nothing that was for hookd alone.
 func (r *run) requestFor(mb *member, stage *protocol.StageInfo) *protocol.Request {
 	if r.meta == nil {
-		r.meta = r.caller.fillMeta(r.base.Meta, r.gen.Number)
+		r.meta = r.caller.fillMeta(r.base.Meta, r.gen.number)
 		r.state = r.base.State
 	}
 	req := *r.base

@@ -34,7 +34,7 @@ func (m *HookManager) Publish(caller *Caller, ev *protocol.Event) {
 	agent := ""
 	if caller != nil {
 		agent = caller.agentName(ev.Meta)
-		ev.Meta = caller.fillMeta(ev.Meta, g.Number)
+		ev.Meta = caller.fillMeta(ev.Meta, g.number)
 	}
 	g.publish(m, ev, agent)
 }
@@ -97,7 +97,7 @@ func (r *run) publish(took time.Duration) {
 	}
 	meta := r.meta
 	if meta == nil {
-		meta = r.caller.fillMeta(r.base.Meta, r.gen.Number)
+		meta = r.caller.fillMeta(r.base.Meta, r.gen.number)
 	}
 	tell := func(kind protocol.EventKind, payload func() jsontext.Value) {
 		if r.gen.wants(r.m, kind) {

@@ -7,8 +7,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookd/hookd/hook"
 	"github.com/hookd/hookd/protocol"
@@ -30,6 +33,7 @@ type Rules struct {
 type Generation struct {
 	// Number is told to agents and hooks; the first is 1.
 	Number uint64
+	number jsontext.Value // the same, as it stands in meta
 
 	rules      Rules
 	members    []*member
@@ -48,6 +52,7 @@ type Generation struct {
 
 func emptyGeneration() *Generation {
 	g := &Generation{
+		number:     jsontext.Value("0"),
 		byStage:    map[protocol.Stage][]*member{},
 		strategies: map[string]protocol.KeyStrategy{},
 		units:      map[string]*unit{},
@@ -62,7 +67,7 @@ func emptyGeneration() *Generation {
 // different strategies for one key of state.
 func NewGeneration(number uint64, rules Rules, hooks []*hook.Registration) (*Generation, error) {
 	g := emptyGeneration()
-	g.Number, g.rules = number, rules
+	g.Number, g.number, g.rules = number, slices.Clip(strconv.AppendUint(nil, number, 10)), rules
 	declaredBy := map[string]string{}
 	for _, r := range hooks {
 		if err := r.Check(); err != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
 	"github.com/hookd/hookd/hook"
@@ -35,9 +35,10 @@ const (
 	abandonedCalls = 8
 	// observerQueue is how many events wait for one observer at most.
 	observerQueue = 1024
-	// observerBytes is how many bytes those may hold together.
+	// observerBytes is how many bytes of payload those may hold together, without
+	// what is encoded of them once for all observers.
 	observerBytes = 32 << 20
-	// observerPace is the least time between two deliveries to an observer that
+	// observerPace is about the time between two deliveries to an observer that
 	// takes several events at once, observerBatch and observerBatchBytes are
 	// about how many these are at most. A process that is woken for each event
 	// of a busy agent has no time left for what it is woken for.
@@ -220,7 +221,7 @@ func (c *Caller) session(meta protocol.Object) string {
 }
 
 // fillMeta returns meta with what hookd knows better than the payload.
-func (c *Caller) fillMeta(meta protocol.Object, generation uint64) protocol.Object {
+func (c *Caller) fillMeta(meta protocol.Object, generation jsontext.Value) protocol.Object {
 	out := make(protocol.Object, 0, len(meta)+3)
 	for _, m := range meta {
 		if m.Name == "generation" || (m.Name == "agent" && c.Name != "") {
@@ -234,7 +235,7 @@ func (c *Caller) fillMeta(meta protocol.Object, generation uint64) protocol.Obje
 	if c.SessionID != "" && meta.Get("session_id") == nil {
 		out = append(out, protocol.Member{Name: "session_id", Value: protocol.Quote(c.SessionID)})
 	}
-	return append(out, protocol.Member{Name: "generation", Value: strconv.AppendUint(nil, generation, 10)})
+	return append(out, protocol.Member{Name: "generation", Value: generation})
 }
 
 // member is a hook in one generation: the rules of its entry, and the unit

@@ -45,6 +45,10 @@ type Request struct {
 	Asked *bool
 	// Trail asks for the trail in the answer.
 	Trail bool
+
+	// Size is the length of the message that the values share memory with, in
+	// bytes; 0 = not known. It is not on the wire.
+	Size int
 }
 
 // DecodeRequest reads the params of a stage. Types are checked, unknown params

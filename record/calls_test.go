@@ -37,10 +37,8 @@ func TestUndeliveredMeansOneCall(t *testing.T) {
 		rec := toolCall(t, 1)
 		rec.Call = n + 1
 		require.NoError(t, s.Record(t.Context(), rec))
-		if n == 2 {
-			require.NoError(t, s.Undelivered(&Undelivered{Call: n + 1, Session: "s1", Reason: "it has gone"}))
-		}
 	}
+	require.NoError(t, s.Undelivered(&Undelivered{Call: 3, Session: "s1", Reason: "it has gone"}))
 	closeStore(t, s)
 	requireWhole(t, path)
 	var lost []bool
@@ -48,4 +46,21 @@ func TestUndeliveredMeansOneCall(t *testing.T) {
 		lost = append(lost, d.Undelivered)
 	}
 	require.Equal(t, []bool{false, false, true, false, false}, lost)
+}
+
+// A request whose message is long is not kept beside its copy, and one that is kept
+// counts.
+func TestWhatWaitsIsCounted(t *testing.T) {
+	for size, kept := range map[int]bool{0: false, 300: true, keptAsked: true, keptAsked + 1: false, 16 << 20: false} {
+		rec := toolCall(t, 1)
+		rec.Request.Size = size
+		d := &decision{}
+		d.copyOf(rec, false)
+		require.Equal(t, kept, d.asked != nil, "a message of %d bytes", size)
+		if kept {
+			require.GreaterOrEqual(t, d.size(), size+len(d.buf))
+		}
+		d.clear()
+		require.Nil(t, d.asked)
+	}
 }

@@ -54,10 +54,12 @@ func (c *chain) add(column string, value driver.Value) error {
 	if value == nil {
 		return nil
 	}
+	if v, ok := value.(int64); ok {
+		c.number(column, v)
+		return nil
+	}
 	c.text(column)
 	switch v := value.(type) {
-	case int64:
-		c.buf = binary.BigEndian.AppendUint64(append(c.buf, 'i'), uint64(v))
 	case float64: // never written by hookd
 		c.buf = binary.BigEndian.AppendUint64(append(c.buf, 'f'), math.Float64bits(v))
 	case string:
@@ -70,6 +72,12 @@ func (c *chain) add(column string, value driver.Value) error {
 		return fmt.Errorf("column %s holds a %T", column, value)
 	}
 	return nil
+}
+
+// number takes a column in that holds a whole number.
+func (c *chain) number(column string, v int64) {
+	c.text(column)
+	c.buf = binary.BigEndian.AppendUint64(append(c.buf, 'i'), uint64(v))
 }
 
 func (c *chain) text(s string) {

@@ -162,12 +162,12 @@ func (w *writer) insert(h head, t *table, at time.Time, row []driver.Value) (hea
 	seq, micros := int64(h.seq)+1, at.UnixMicro()
 	c := w.chain
 	c.start(h.hash, t.name)
-	err := errors.Join(c.add("seq", seq), c.add("time", micros))
+	c.number("seq", seq)
+	c.number("time", micros)
 	for i, name := range t.columns {
-		err = errors.Join(err, c.add(name, row[i]))
-	}
-	if err != nil {
-		return h, err
+		if err := c.add(name, row[i]); err != nil {
+			return h, err
+		}
 	}
 	next := head{seq: uint64(seq), hash: c.sum()}
 	sql, args := t.insertFor(row, append(w.args[:0], seq, micros, next.hash[:]))

@@ -22,7 +22,7 @@ type decision struct {
 	call       uint64
 	buf        []byte // params, then the final subject when it is another
 	paramsEnd  int
-	asked      *protocol.Request // nil = to be read from buf, which is long
+	asked      *protocol.Request // nil = to be read from buf
 	digest     string            // of what was judged last; "" = to be computed
 	agent      string
 	session    string
@@ -48,9 +48,18 @@ type decision struct {
 // maxPooled is how large a buffer may be that is kept for the next call.
 const maxPooled = 64 << 10
 
-// keptAsked is how long a request may be that is kept beside its copy, which saves
-// reading it again.
+// keptAsked is how long the message of a request may be, in bytes, for the request to
+// be kept beside its copy, which saves reading it again.
 const keptAsked = 8 << 10
+
+// size is how many bytes wait with the decision, about.
+func (d *decision) size() int {
+	n := len(d.buf) + 512 + 128*len(d.trail)
+	if d.asked != nil {
+		n += d.asked.Size
+	}
+	return n
+}
 
 // copyOf takes over what a record holds.
 func (d *decision) copyOf(rec *manager.Record, beforeAfter bool) {
@@ -59,7 +68,7 @@ func (d *decision) copyOf(rec *manager.Record, beforeAfter bool) {
 	d.buf = appendParams(d.buf[:0], req)
 	d.paramsEnd = len(d.buf)
 	d.asked, d.digest = nil, rec.Digest
-	if len(d.buf) <= keptAsked {
+	if 0 < req.Size && req.Size <= keptAsked {
 		d.asked = req
 	}
 	if res.Subject != nil || !sameObject(rec.Final, req.Subject) {

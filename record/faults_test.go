@@ -392,14 +392,24 @@ func TestFileReplaced(t *testing.T) {
 
 	path := recordPath(t)
 	s = openStore(t, Options{Path: path, Mode: ModeStrict}, faults{})
+	record := func(n int) {
+		rec := toolCall(t, n)
+		rec.Call = uint64(n + 1)
+		require.NoError(t, s.Record(t.Context(), rec))
+	}
 	for n := range 8 {
-		require.NoError(t, s.Record(t.Context(), toolCall(t, n)))
+		record(n)
 	}
 	require.NoError(t, os.Rename(other, path))
-	require.NoError(t, s.Record(t.Context(), toolCall(t, 8)))
+	record(8)
+	// Its number is that of another record now.
+	require.NoError(t, s.Undelivered(&Undelivered{Call: 5, Session: "s0"}))
 	closeStore(t, s)
 	rep := requireWhole(t, path)
-	require.EqualValues(t, 5, rep.Last, "three of the other, the gap, the new one")
+	require.EqualValues(t, 6, rep.Last, "three of the other, the gap, the new one, an answer that was lost")
+	for _, d := range decisions(t, openReader(t, path), Filter{}) {
+		require.False(t, d.Undelivered, d.CallID)
+	}
 	list := gaps(t, path)
 	require.Len(t, list, 1)
 	require.Equal(t, gapReplaced, list[0].What)

@@ -318,6 +318,9 @@ func (w *writer) reopen() error {
 	}
 	w.use(f)
 	was := before.head
+	if !f.fresh && (!sameFile || f.head.seq < was.seq) { // the numbers mean other records
+		w.calls = calls{}
+	}
 	switch {
 	case f.movedAside != "":
 		w.noteMoved(f, was)

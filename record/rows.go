@@ -116,8 +116,9 @@ type ToolRun struct {
 
 // Undelivered names a decision whose answer did not reach the agent.
 type Undelivered struct {
-	// Call is [manager.Record.Call] of the decision. When it was not recorded, or
-	// too long ago (see callsKept), the row stands without it.
+	// Call is [manager.Record.Call] of the decision, so that one store can serve one
+	// manager. When it was not recorded, or too long ago (see callsKept), the row
+	// stands without it.
 	Call    uint64
 	Session string
 	Stage   protocol.Stage

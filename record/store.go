@@ -73,7 +73,7 @@ func (s *Store) Record(ctx context.Context, rec *manager.Record) error {
 	e.state.Store(entryOpen)
 	e.time, e.seq, e.refusal, e.withdrawal = rec.Started.Add(rec.Duration), 0, nil, nil
 	e.decision.copyOf(rec, s.opts.BeforeAfter)
-	e.bytes = len(e.decision.buf) + 512 + 128*len(e.decision.trail)
+	e.bytes = e.decision.size()
 	return s.put(ctx, e, s.strict())
 }
 

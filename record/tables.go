@@ -116,6 +116,9 @@ func (t *tables) all() []*table {
 
 func newTable(name, columns string) *table {
 	t := &table{name: name, columns: strings.Fields(columns), short: map[uint64]string{}}
+	if len(t.columns) > 64 {
+		panic("record: " + name + " has more columns than the set of them has bits")
+	}
 	t.insert = insertInto(name, t.columns)
 	return t
 }

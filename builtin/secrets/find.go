@@ -13,6 +13,7 @@ type finder struct {
 	with     []text.Strategy
 	labels   []string
 	keywords *text.Keywords
+	reaching bool // a keyword may reach from a member's name into its value
 	allow    *text.Allow
 	canaries *canaries
 }
@@ -35,6 +36,9 @@ func (f *finder) Find(ctx context.Context, p *text.Part) ([]text.Match, error) {
 	}
 	s, shift := p.Text, 0
 	if p.Name != "" {
+		if !f.reaching && !f.keywords.Any(p.Name) && !f.keywords.Any(p.Text) {
+			return found, nil
+		}
 		s = p.Name + `":"` + p.Text + `"`
 		shift = len(p.Name) + len(`":"`)
 	}

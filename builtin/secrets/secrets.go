@@ -60,6 +60,7 @@ func newFinder(set *setup, c *canaries) *finder {
 		f.rules, f.with = append(f.rules, r), append(f.with, set.with[i])
 		f.labels = append(f.labels, strings.ReplaceAll(set.Label, "{rule}", r.id))
 		words = append(words, r.keywords)
+		f.reaching = f.reaching || slices.ContainsFunc(r.keywords, func(w string) bool { return w == ":" || strings.Contains(w, `"`) })
 	}
 	f.keywords = text.NewKeywords(words)
 	return f

@@ -108,6 +108,18 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// A keyword may reach from a member's name into its value.
+func TestKeywordsAcrossNameAndValue(t *testing.T) {
+	s := newSecrets(t, `{"custom":[{"id":"pin","regex":"pin\":\"([0-9x]+)\"","keywords":["pin\":\"x"]}]}`)
+	r := &text.Report{}
+	out, err := s.scrubber.Value(t.Context(), jsontext.Value(`{"pin":"x1234","pi":"n"}`), nil, r)
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "x1234")
+	require.Contains(t, string(out), `"pi":"n"`)
+	require.True(t, s.scrubber.Finder.(*finder).reaching)
+	require.False(t, testFinder(t, ``).reaching, "none that ships does, so that names and values can be looked at one by one")
+}
+
 func request(t testing.TB, stage protocol.Stage, subject string) *protocol.Request {
 	params, err := protocol.DecodeObject([]byte(subject), 0)
 	require.NoError(t, err)

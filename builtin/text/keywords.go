@@ -13,16 +13,16 @@ import (
 // take megabytes for the same words, and the time to fetch them.
 type Keywords struct {
 	words  []keyword
-	starts [1 << startBits]uint16 // by the hash of its first bytes: a word, from 1; others follow in next
-	short  [256]uint16            // the same of shorter words, by their first byte
-	always []int                  // lists without words
+	starts [1 << startBits]int32 // by the hash of its first bytes: a word, from 1; others follow in next
+	short  [256]int32            // the same of shorter words, by their first byte
+	always []int                 // lists without words
 }
 
 // keyword is a word in small letters.
 type keyword struct {
 	text  string
 	start uint32 // its first bytes
-	next  uint16 // the next word in the same place, from 1; 0 = none
+	next  int32  // the next word in the same place, from 1; 0 = none
 	lists []int  // those that it stands in
 }
 
@@ -57,11 +57,10 @@ func NewKeywords(lists [][]string) *Keywords {
 	return k
 }
 
-// add adds a word. There can be no more of them than next can tell apart, which is
-// far beyond what a config file holds.
+// add adds a word.
 func (k *Keywords) add(text string) {
 	w := keyword{text: text}
-	id := uint16(len(k.words) + 1)
+	id := int32(len(k.words) + 1)
 	if len(text) < startBytes {
 		w.next, k.short[text[0]] = k.short[text[0]], id
 	} else {
@@ -81,27 +80,29 @@ type Hit struct {
 	Places [][2]int
 }
 
+// Any reports whether a list occurs in a text.
+func (k *Keywords) Any(s string) bool {
+	if len(k.always) > 0 {
+		return true
+	}
+	any := false
+	k.search(s, func(*keyword, int) bool {
+		any = true
+		return false
+	})
+	return any
+}
+
 // In returns the lists that occur in a text, in their order.
 func (k *Keywords) In(s string) []Hit {
 	var hits []Hit
 	for _, list := range k.always {
 		hits = append(hits, Hit{List: list})
 	}
-	var last uint32 // the last bytes
-	for i := range len(s) {
-		c := small(s[i])
-		last = (last<<8 | uint32(c)) & (1<<(8*startBytes) - 1)
-		if i >= startBytes-1 {
-			for id := k.starts[startHash(last)]; id != 0; id = k.words[id-1].next {
-				if w := &k.words[id-1]; w.start == last {
-					hits = w.found(hits, s, i+1-startBytes)
-				}
-			}
-		}
-		for id := k.short[c]; id != 0; id = k.words[id-1].next {
-			hits = k.words[id-1].found(hits, s, i)
-		}
-	}
+	k.search(s, func(w *keyword, from int) bool {
+		hits = w.hit(hits, from)
+		return true
+	})
 	for _, h := range hits {
 		slices.SortFunc(h.Places, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[1], b[1]), cmp.Compare(a[0], b[0])) })
 	}
@@ -109,16 +110,44 @@ func (k *Keywords) In(s string) []Hit {
 	return hits
 }
 
-// found adds a hit when the word stands in s at this place.
-func (w *keyword) found(hits []Hit, s string, from int) []Hit {
+// search calls each for the words in a text and where they stand, until it returns
+// false.
+func (k *Keywords) search(s string, each func(w *keyword, from int) bool) {
+	var last uint32 // the last bytes
+	for i := range len(s) {
+		c := small(s[i])
+		last = (last<<8 | uint32(c)) & (1<<(8*startBytes) - 1)
+		if i >= startBytes-1 {
+			for id := k.starts[startHash(last)]; id != 0; id = k.words[id-1].next {
+				w, from := &k.words[id-1], i+1-startBytes
+				if w.start == last && w.at(s, from) && !each(w, from) {
+					return
+				}
+			}
+		}
+		for id := k.short[c]; id != 0; id = k.words[id-1].next {
+			if w := &k.words[id-1]; w.at(s, i) && !each(w, i) {
+				return
+			}
+		}
+	}
+}
+
+// at reports whether the word stands in s at this place.
+func (w *keyword) at(s string, from int) bool {
 	if len(s)-from < len(w.text) {
-		return hits
+		return false
 	}
 	for i := range len(w.text) {
 		if small(s[from+i]) != w.text[i] {
-			return hits
+			return false
 		}
 	}
+	return true
+}
+
+// hit adds a place of the word.
+func (w *keyword) hit(hits []Hit, from int) []Hit {
 	for _, list := range w.lists {
 		at := slices.IndexFunc(hits, func(h Hit) bool { return h.List == list })
 		if at < 0 {

@@ -14,6 +14,11 @@ func TestKeywords(t *testing.T) {
 	}, k.In("API_KEY Token忽略"))
 	require.Equal(t, []Hit{{List: 1}}, k.In(""))
 	require.Empty(t, NewKeywords(nil).In("x"))
+	require.True(t, k.Any(""), "a list without words")
+	few := NewKeywords([][]string{{"Key", "ab"}})
+	require.True(t, few.Any("a KEY"))
+	require.True(t, few.Any("AB"))
+	require.False(t, few.Any("ke y a b"))
 }
 
 // FuzzKeywords compares with the plain way to search.
@@ -42,5 +47,6 @@ func FuzzKeywords(f *testing.F) {
 			}
 		}
 		require.Equal(t, want, got)
+		require.Equal(t, len(want) > 0, NewKeywords(lists).Any(s))
 	})
 }
