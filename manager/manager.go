@@ -38,7 +38,7 @@ const (
 	// observerBytes is how many bytes of payload those may hold together, without
 	// what is encoded of them once for all observers.
 	observerBytes = 32 << 20
-	// observerPace is about the time between two deliveries to an observer that
+	// observerPace is the least time between two deliveries to an observer that
 	// takes several events at once, observerBatch and observerBatchBytes are
 	// about how many these are at most. A process that is woken for each event
 	// of a busy agent has no time left for what it is woken for.

@@ -164,11 +164,9 @@ func TestEventsGoTogether(t *testing.T) {
 		r := b.registration("b")
 		r.Roles.Observer, r.Roles.Remote = b, true
 		m := mounted(t, r)
-		const begins = 1900 * time.Microsecond // shortly before a tick
-		time.Sleep(begins)
 		publish(m, "x_1")
 		synctest.Wait()
-		require.Equal(t, []time.Duration{begins}, b.at, "nobody waits for a second event")
+		require.Equal(t, []time.Duration{0}, b.at, "nobody waits for a second event")
 		for i := range 300 {
 			publish(m, fmt.Sprintf("x_%d", i+2))
 			time.Sleep(100 * time.Microsecond)
@@ -179,8 +177,7 @@ func TestEventsGoTogether(t *testing.T) {
 		n := 0
 		for i, batch := range b.batches {
 			if i > 0 {
-				require.GreaterOrEqual(t, b.at[i]-b.at[i-1], observerPace/2)
-				require.Zero(t, b.at[i]%observerPace, "with all others")
+				require.GreaterOrEqual(t, b.at[i]-b.at[i-1], observerPace)
 			}
 			for _, ev := range batch {
 				n++

@@ -130,7 +130,6 @@ type observer struct {
 	stats *hookStats
 	log   *zap.Logger
 	now   func() time.Time
-	begun time.Time // when the manager's clock of deliveries began
 
 	// missed counts what was dropped since the last event that fitted; guarded
 	// by the unit's lock.
@@ -147,7 +146,7 @@ type queuedEvent struct {
 }
 
 func newObserver(m *HookManager, stats *hookStats) *observer {
-	return &observer{queue: make(chan queuedEvent, observerQueue), stats: stats, log: m.log, now: m.now, begun: m.eventID.start}
+	return &observer{queue: make(chan queuedEvent, observerQueue), stats: stats, log: m.log, now: m.now}
 }
 
 func (o *observer) push(ev *protocol.Event) {
@@ -175,28 +174,13 @@ func (o *observer) run() {
 		batch = append(batch[:0], ev)
 		r := o.reg.Load()
 		if _, ok := r.Roles.Observer.(hook.Batcher); ok {
-			o.pace(last)
+			time.Sleep(observerPace - o.now().Sub(last))
 			batch = o.waiting(batch)
 			last = o.now()
 		}
 		o.deliver(r, batch)
 		clear(batch)
 	}
-}
-
-// pace waits when the last delivery was less than observerPace ago, until a tick of a
-// clock that all observers have in common: to wake them one by one would wake a
-// thread of hookd for each.
-func (o *observer) pace(last time.Time) {
-	now := o.now()
-	if now.Sub(last) >= observerPace {
-		return
-	}
-	wait := observerPace - now.Sub(o.begun)%observerPace
-	if now.Add(wait).Sub(last) < observerPace/2 {
-		wait += observerPace
-	}
-	time.Sleep(wait)
 }
 
 // waiting adds the events that wait to a batch.

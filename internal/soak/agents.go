@@ -80,11 +80,15 @@ func (a *agent) ask(stage protocol.Stage, p *patient, size int, o fault.Orders) 
 		id, stage, p.name, secret, strings.Repeat("x", size), context)
 	health := a.soak.health(p.name)
 	begin := time.Now()
-	a.soak.ledger.Asked(a, id, begin.Add(chainTimeout*time.Millisecond))
+	limit := chainTimeout * time.Millisecond
+	if stage == protocol.StageApproveTool {
+		limit = approvalTimeout * time.Millisecond
+	}
+	a.soak.ledger.Asked(a, id, begin.Add(limit))
 	if _, err := a.conn.Write([]byte(line)); err != nil {
 		return err
 	}
-	watch := time.AfterFunc(overdue, func() { a.soak.overdue(stage, p) })
+	watch := time.AfterFunc(limit+overdue, func() { a.soak.overdue(stage, p) })
 	answer, err := a.r.ReadBytes('\n')
 	watch.Stop()
 	if err != nil {
@@ -116,8 +120,8 @@ func (a *agent) ask(stage protocol.Stage, p *patient, size int, o fault.Orders) 
 	return nil
 }
 
-// overdue is when an answer is so late that where it hangs is of interest.
-const overdue = chainTimeout*time.Millisecond + 2*time.Second
+// overdue is by how much an answer is late when where it hangs is of interest.
+const overdue = 2 * time.Second
 
 // mayBeOff reports whether a hook was perhaps disabled since it had this health.
 func (a *agent) mayBeOff(p *patient, was health) bool {

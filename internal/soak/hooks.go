@@ -21,8 +21,9 @@ const recordName = "record.db"
 
 // Times of the config, in milliseconds.
 const (
-	hookTimeout  = 1000
-	chainTimeout = 5000
+	hookTimeout     = 1000
+	chainTimeout    = 5000
+	approvalTimeout = 3000
 )
 
 // patient is a hook that goes wrong at times. It is asked about a tool of its
@@ -107,7 +108,7 @@ func (h *house) write(entries object) error {
 		"socket": object{"path": "a.sock"}, "control": object{"path": "c.sock"}, "log": object{"level": "warn"},
 		"limits": object{"max_message_bytes": limit}, "record": object{"path": recordName},
 		"layers": object{"organisation": []string{}, "user": []string{}, "project": []string{}}, // nothing of this machine's
-		"hooks":  object{"defaults": object{"chain_timeout_ms": chainTimeout, "observer_timeout_ms": 500}, "processes": entries},
+		"hooks":  object{"defaults": object{"chain_timeout_ms": chainTimeout, "approval_timeout_ms": approvalTimeout, "observer_timeout_ms": 500}, "processes": entries},
 	})
 	if err != nil {
 		return err
