@@ -196,6 +196,11 @@ func TestHTTPDoor(t *testing.T) {
 		status, body, _ := do("POST", event, fmt.Sprintf(claudeCall, "beside"), nil)
 		require.Equal(t, 200, status)
 		require.Contains(t, body, `"permissionDecision":"deny"`)
+		end()
+		until(t, "their room is free again", func() bool {
+			status, _, _ := do("GET", "/v1/events?kind=no_such", "", nil)
+			return status != http.StatusServiceUnavailable
+		})
 	})
 	for name, c := range map[string]struct {
 		method, path string
