@@ -34,7 +34,7 @@ func TestExpressions(t *testing.T) {
 		`tool startsWith 'Bash'`:                             false,
 		`tool == command`:                                    false,
 		`agent == 'claude' and session == 's1'`:              true,
-		`cwd + '/' == '/work/'`:                              true,
+		`cwd + '/' == '/repo/'`:                              true,
 		`model == 'm1' && stage == 'before_tool'`:            true,
 		`path == '' && url == '' && server == ''`:            true,
 		`message == ''`:                                      true,

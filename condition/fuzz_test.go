@@ -49,7 +49,7 @@ func FuzzHolds(f *testing.F) {
 		`{"input":"*** Begin Patch\n*** Add File: a\n"}`, `{"command":"$(","x":{"y":[null,true,1e999]}}`,
 	} {
 		for _, tool := range []string{"Bash", "Edit", "WebFetch", "mcp__a__b", "apply_patch", "Task", "pwsh"} {
-			f.Add(tool, arguments, "/work")
+			f.Add(tool, arguments, "/repo")
 		}
 	}
 	var list []*Condition

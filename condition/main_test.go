@@ -25,11 +25,11 @@ func shellCall(t testing.TB, command string) *protocol.Request {
 	return toolCall(t, "Bash", `{"command":`+string(protocol.Quote(command))+`}`)
 }
 
-// toolCall is a call of a tool in the folder /work.
+// toolCall is a call of a tool in the folder /repo.
 func toolCall(t testing.TB, tool, arguments string) *protocol.Request {
 	t.Helper()
 	return request(t, protocol.StageBeforeTool,
-		`{"tool":`+string(protocol.Quote(tool))+`,"arguments":`+arguments+`,"meta":{"cwd":"/work","agent":"claude","session_id":"s1","model":"m1"}}`)
+		`{"tool":`+string(protocol.Quote(tool))+`,"arguments":`+arguments+`,"meta":{"cwd":"/repo","agent":"claude","session_id":"s1","model":"m1"}}`)
 }
 
 func compile(t testing.TB, text string) *Condition {

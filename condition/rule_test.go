@@ -138,52 +138,52 @@ func TestPathRules(t *testing.T) {
 		pattern, path, cwd string
 		want               bool
 	}{
-		{"src/**", "src/a/b.go", "/work", true},
-		{"src/**", "/work/src/a/b.go", "/work", true},
-		{"src/**", "./src/../src/a", "/work", true},
-		{"src/**", "lib/a.go", "/work", false},
-		{"src/**", "/other/src/a.go", "/work", false},
-		{"src/**", "src/../../etc/passwd", "/work", false},
-		{"//etc/**", "src/../../etc/passwd", "/work", true},
-		{"/src/**", "src/a", "/work", true},
-		{"./src/**", "/work/src/a", "/work/", true},
-		{"src/*.go", "src/a.go", "/work", true},
-		{"src/*.go", "src/a/b.go", "/work", false},
-		{"src/**/*.go", "src/a/b/c.go", "/work", true},
-		{"src/**/*.go", "src/c.go", "/work", true},
-		{"src/", "src/a/b", "/work", true},
-		{"src", "src/a/b", "/work", true},
-		{"src", "lib/src/a", "/work", true},
-		{"*.env", "a/b/prod.env", "/work", true},
-		{".env", "/other/.env", "/work", true},
-		{".env", ".env.local", "/work", false},
-		{"**/secrets/**", "a/secrets/b", "/work", true},
-		{"**", "anything", "/work", true},
-		{"*", "anything", "/work", true},
-		{"/", "/work/a", "/work", true},
-		{"/", "/a", "/work", false},
-		{"//**", "/a", "/work", true},
+		{"src/**", "src/a/b.go", "/repo", true},
+		{"src/**", "/repo/src/a/b.go", "/repo", true},
+		{"src/**", "./src/../src/a", "/repo", true},
+		{"src/**", "lib/a.go", "/repo", false},
+		{"src/**", "/other/src/a.go", "/repo", false},
+		{"src/**", "src/../../etc/passwd", "/repo", false},
+		{"//etc/**", "src/../../etc/passwd", "/repo", true},
+		{"/src/**", "src/a", "/repo", true},
+		{"./src/**", "/repo/src/a", "/repo/", true},
+		{"src/*.go", "src/a.go", "/repo", true},
+		{"src/*.go", "src/a/b.go", "/repo", false},
+		{"src/**/*.go", "src/a/b/c.go", "/repo", true},
+		{"src/**/*.go", "src/c.go", "/repo", true},
+		{"src/", "src/a/b", "/repo", true},
+		{"src", "src/a/b", "/repo", true},
+		{"src", "lib/src/a", "/repo", true},
+		{"*.env", "a/b/prod.env", "/repo", true},
+		{".env", "/other/.env", "/repo", true},
+		{".env", ".env.local", "/repo", false},
+		{"**/secrets/**", "a/secrets/b", "/repo", true},
+		{"**", "anything", "/repo", true},
+		{"*", "anything", "/repo", true},
+		{"/", "/repo/a", "/repo", true},
+		{"/", "/a", "/repo", false},
+		{"//**", "/a", "/repo", true},
 		{"//etc/passwd", "/etc/passwd", "", true},
 		{"//etc/passwd", "/etc/../etc//passwd", "", true},
 		{"//etc/passwd", "/etc/passwd2", "", false},
 		{"//etc/passwd", "etc/passwd", "/", true},
 		{"//etc/passwd", "etc/passwd", "", false},
-		{"~/.ssh/**", "/home/bob/.ssh/id_rsa", "/work", true},
-		{"~/.ssh/**", "/root/.ssh/id_rsa", "/work", true},
-		{"~/.ssh/**", "/Users/bob/.SSH/id_rsa", "/work", true},
-		{"~/.ssh/**", "~/.ssh/id_rsa", "/work", true},
-		{"~/.ssh/**", "~bob/.ssh/id_rsa", "/work", true},
-		{"~/.ssh/**", "$HOME/.ssh/id_rsa", "/work", true},
+		{"~/.ssh/**", "/home/bob/.ssh/id_rsa", "/repo", true},
+		{"~/.ssh/**", "/root/.ssh/id_rsa", "/repo", true},
+		{"~/.ssh/**", "/Users/bob/.SSH/id_rsa", "/repo", true},
+		{"~/.ssh/**", "~/.ssh/id_rsa", "/repo", true},
+		{"~/.ssh/**", "~bob/.ssh/id_rsa", "/repo", true},
+		{"~/.ssh/**", "$HOME/.ssh/id_rsa", "/repo", true},
 		{"~/.ssh/**", "../.ssh/id_rsa", "/home/bob/x", true},
 		{"~/.ssh/**", `C:\Users\bob\.ssh\id_rsa`, "", true},
-		{"~/.ssh/**", "/work/.ssh/id_rsa", "/work", false},
-		{"~", "/home/bob/x", "/work", true},
-		{"src/**", "~/work/src/a", "/home/bob/work", true}, // where home is, is not known
-		{"src/**", "/work/src/a", "", true},                // nor is the session's folder
+		{"~/.ssh/**", "/repo/.ssh/id_rsa", "/repo", false},
+		{"~", "/home/bob/x", "/repo", true},
+		{"src/**", "~/repo/src/a", "/home/bob/repo", true}, // where home is, is not known
+		{"src/**", "/repo/src/a", "", true},                // nor is the session's folder
 		{"src/**", "src/a", "", true},
 		{"src/**", "../src/a", "", true},
 		{"src/**", "lib/a", "", false},
-		{"src/[ab].go", "src/a.go", "/work", true},
+		{"src/[ab].go", "src/a.go", "/repo", true},
 	} {
 		p, err := newPathPattern(c.pattern)
 		require.NoError(t, err)
@@ -191,9 +191,9 @@ func TestPathRules(t *testing.T) {
 	}
 
 	rule := compile(t, "Edit(src/**)")
-	require.True(t, rule.Holds(toolCall(t, "Edit", `{"file_path":"/work/src/a.go"}`)))
-	require.False(t, rule.Holds(toolCall(t, "Edit", `{"file_path":"/work/lib/a.go"}`)))
-	require.True(t, rule.Holds(toolCall(t, "Edit", `{"where":"/work/lib/a.go"}`)), "which file it means is not known")
+	require.True(t, rule.Holds(toolCall(t, "Edit", `{"file_path":"/repo/src/a.go"}`)))
+	require.False(t, rule.Holds(toolCall(t, "Edit", `{"file_path":"/repo/lib/a.go"}`)))
+	require.True(t, rule.Holds(toolCall(t, "Edit", `{"where":"/repo/lib/a.go"}`)), "which file it means is not known")
 	patch := `{"input":"*** Begin Patch\n*** Update File: lib/a.go\n@@\n-a\n+b\n*** Update File: src/b.go\n@@\n-a\n+b\n*** End Patch\n"}`
 	require.True(t, rule.Holds(toolCall(t, "apply_patch", patch)), "the second file of a patch counts, too")
 }

@@ -72,7 +72,7 @@ func request(stage *protocol.StageInfo, more string) *protocol.Request {
 		Stage: stage, CallID: "call-1", DryRun: true,
 		Meta: protocol.Object{
 			{Name: "agent", Value: protocol.Quote("conform")}, {Name: "session_id", Value: protocol.Quote("s-1")},
-			{Name: "cwd", Value: protocol.Quote("/work")}, {Name: "iteration", Value: jsontext.Value("3")},
+			{Name: "cwd", Value: protocol.Quote("/repo")}, {Name: "iteration", Value: jsontext.Value("3")},
 		},
 		Context: jsontext.Value(`{}`),
 		State:   protocol.Object{{Name: "confidence_score", Value: jsontext.Value("0.90")}},

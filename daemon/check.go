@@ -94,9 +94,9 @@ func Check(ctx context.Context, o CheckOptions) (*CheckReport, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, err := offlineRegistry(o.Stderr, o.Builtins)
 	if err != nil {
-		return nil, fmt.Errorf("built-in hooks: %w", err)
+		return nil, err
 	}
 	cfg, err := config.Load(o.ConfigPath, registry.Check)
 	if err != nil {

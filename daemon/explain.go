@@ -50,15 +50,9 @@ type Explained struct {
 // asked, without starting or running any. The error is a [config.LoadError]
 // when the file can't be read as a config.
 func Explain(o ExplainOptions) ([]Explained, error) {
-	registry, err := mount.NewRegistry(slices.Concat(shipped(io.Discard, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, cfg, err := loadOffline(o.ConfigPath, io.Discard, o.Builtins)
 	if err != nil {
-		return nil, fmt.Errorf("built-in hooks: %w", err)
-	}
-	cfg := config.Default()
-	if o.ConfigPath != "" {
-		if cfg, err = config.Load(o.ConfigPath, registry.Check); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	files, err := commands.Load(layerFiles(cfg.Layers)...)
 	if err != nil {

@@ -37,15 +37,9 @@ type Answer struct {
 // named as open. With run hooks are started and asked as a dry run, and command
 // hooks run for real. The errors are those of [Explain].
 func (o ExplainOptions) Answer(ctx context.Context, run bool) (*Answer, error) {
-	registry, err := mount.NewRegistry(slices.Concat(shipped(io.Discard, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, cfg, err := loadOffline(o.ConfigPath, io.Discard, o.Builtins)
 	if err != nil {
-		return nil, fmt.Errorf("built-in hooks: %w", err)
-	}
-	cfg := config.Default()
-	if o.ConfigPath != "" {
-		if cfg, err = config.Load(o.ConfigPath, registry.Check); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	files, err := commands.Load(layerFiles(cfg.Layers)...)
 	if err != nil {

@@ -3,7 +3,6 @@ package daemon_test
 import (
 	"database/sql"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,11 +21,7 @@ func TestNoRulesOfAChangedRecord(t *testing.T) {
 		"a view": "DROP VIEW active_approval_rules; CREATE VIEW active_approval_rules AS SELECT * FROM approval_rules WHERE what <> 'revoked'",
 	} {
 		t.Run(name, func(t *testing.T) {
-			config := writeConfig(t, people(""))
-			where := filepath.Dir(config)
-			start := func() *runningDaemon {
-				return startDaemonWith(t, daemon.Options{ConfigPath: config, Socket: filepath.Join(where, "a.sock"), ControlSocket: filepath.Join(where, "c.sock")})
-			}
+			start := again(t)
 			d := start()
 			a := d.dial(t)
 			a.ask("hook.hello", `{"name":"bot"}`)

@@ -243,12 +243,17 @@ func TestUndeliveredIsRecorded(t *testing.T) {
 	verified(t, path)
 }
 
-func TestPeoplesWordIsKept(t *testing.T) {
+// again returns what starts a daemon with people in the same folder each time.
+func again(t *testing.T) (start func() *runningDaemon) {
 	config := writeConfig(t, people(""))
 	where := filepath.Dir(config)
-	start := func() *runningDaemon {
+	return func() *runningDaemon {
 		return startDaemonWith(t, daemon.Options{ConfigPath: config, Socket: filepath.Join(where, "a.sock"), ControlSocket: filepath.Join(where, "c.sock")})
 	}
+}
+
+func TestPeoplesWordIsKept(t *testing.T) {
+	start := again(t)
 	d := start()
 	a := d.dial(t)
 	a.ask("hook.hello", `{"name":"bot"}`)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -50,15 +49,9 @@ func OpenReplay(ctx context.Context, o ReplayOptions) (*Replay, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	registry, err := mount.NewRegistry(slices.Concat(shipped(o.Stderr, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), o.Builtins)...)
+	registry, cfg, err := loadOffline(o.ConfigPath, o.Stderr, o.Builtins)
 	if err != nil {
-		return nil, fmt.Errorf("built-in hooks: %w", err)
-	}
-	cfg := config.Default()
-	if o.ConfigPath != "" {
-		if cfg, err = config.Load(o.ConfigPath, registry.Check); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	spawner := child.New(child.Options{Helper: o.Helper, Adopt: o.Helper != nil})
 	r := &Replay{spawner: spawner, checker: &checker{

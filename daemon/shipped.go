@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/hookd/hookd/builtin/telemetry"
 	"github.com/hookd/hookd/builtin/text"
 	"github.com/hookd/hookd/child"
+	"github.com/hookd/hookd/config"
 	"github.com/hookd/hookd/mount"
 )
 
@@ -117,6 +119,33 @@ func shipped(stderr io.Writer, spawner func() *child.Spawner, takers *takers) []
 
 // nobody starts processes for those who only look at hooks.
 func nobody() *child.Spawner { return nil }
+
+// offlineRegistry knows the same kinds of hooks as a daemon, for those who do
+// without one: own are those besides the ones that ship.
+func offlineRegistry(stderr io.Writer, own []mount.Builtin) (*mount.Registry, error) {
+	r, err := mount.NewRegistry(slices.Concat(shipped(stderr, nobody, newTakers()), newPeople().builtins(), newBook().builtins(), own)...)
+	if err != nil {
+		return nil, fmt.Errorf("built-in hooks: %w", err)
+	}
+	return r, nil
+}
+
+// loadOffline loads a config as a daemon would; the path "" means the defaults. The
+// error is a [config.LoadError] when the file can't be read as a config.
+func loadOffline(path string, stderr io.Writer, own []mount.Builtin) (*mount.Registry, *config.Config, error) {
+	r, err := offlineRegistry(stderr, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	if path == "" {
+		return r, config.Default(), nil
+	}
+	cfg, err := config.Load(path, r.Check)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, cfg, nil
+}
 
 // maxOnce is how much a program that runs once may print.
 const maxOnce = 1 << 20

@@ -109,7 +109,7 @@ func TestImage(t *testing.T) {
 	require.Contains(t, string(status), "CapEff:\t0000000000000000")
 
 	call := inContainer(root, 0, entry, "call", "before_tool")
-	call.Stdin = strings.NewReader(`{"tool":"read_file","arguments":{"path":"/etc/passwd"},"meta":{"cwd":"/work"}}`)
+	call.Stdin = strings.NewReader(`{"tool":"read_file","arguments":{"path":"/etc/passwd"},"meta":{"cwd":"/repo"}}`)
 	out, err = call.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), `"action":"deny_tool"`)

@@ -64,3 +64,9 @@ func TestWhatWaitsIsCounted(t *testing.T) {
 		require.Nil(t, d.asked)
 	}
 }
+
+func TestColumnsFitTheirSet(t *testing.T) {
+	for _, table := range newTables().all() {
+		require.LessOrEqual(t, len(table.columns), 64, table.name)
+	}
+}

@@ -108,7 +108,7 @@ const (
 	// the commit it must stay under 100 ms.
 	batchDelay = 30 * time.Millisecond
 	// batchEarly and earlyBytes are as much as is committed without waiting.
-	batchEarly = 1000
+	batchEarly = 512
 	earlyBytes = 2 << 20
 	// maxRows and maxBytes bound one transaction.
 	maxRows, maxBytes = 1024, 8 << 20

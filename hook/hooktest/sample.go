@@ -51,7 +51,7 @@ func sample(stage *protocol.StageInfo) *protocol.Request {
 	return &protocol.Request{
 		Stage:   stage,
 		CallID:  "call-1",
-		Meta:    protocol.Object{{Name: "agent", Value: protocol.Quote("hooktest")}, {Name: "cwd", Value: protocol.Quote("/work")}, {Name: "iteration", Value: jsontext.Value("3")}},
+		Meta:    protocol.Object{{Name: "agent", Value: protocol.Quote("hooktest")}, {Name: "cwd", Value: protocol.Quote("/repo")}, {Name: "iteration", Value: jsontext.Value("3")}},
 		Context: jsontext.Value(`{}`),
 		State:   protocol.Object{{Name: "confidence_score", Value: jsontext.Value("0.90")}},
 		Subject: members(stage.Subject),
